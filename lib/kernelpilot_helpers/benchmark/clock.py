@@ -1,0 +1,114 @@
+"""Is the worker's clock honest? Its ticks are held against the parent's wall clock, block by block."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from statistics import median
+
+from kernelpilot_helpers.attempt.raw import Raw, Samples
+from kernelpilot_helpers.correctness import Finding
+from kernelpilot_helpers.policy import POLICY, Policy
+from kernelpilot_helpers.units import micros
+
+CONSTANT_BLOCKS = 8
+"""So many blocks that all last the same number of nanoseconds were not read off a clock."""
+CHEAT, SUSPECT = "cheat.clock", "suspect.clock"
+BACKWARD_NS = 1000
+"""A block may not outlast the parent's span around it; this much is left to two readings of one clock."""
+
+
+def _us(ns: float) -> str:
+    return micros(ns / 1000)
+
+
+def _most(flags: Sequence[bool]) -> bool:
+    return 2 * sum(flags) > len(flags)
+
+
+def _dead(items: Sequence[Samples]) -> str:
+    """What is wrong with the ticks by themselves."""
+    ticks = [t for s in items for t in s.ns]
+    if not ticks or min(ticks) <= 0:
+        return "the worker's clock says that a block took no time"
+    if len(ticks) >= CONSTANT_BLOCKS and len(set(ticks)) == 1:
+        return f"the worker's clock says {_us(ticks[0])} for each of {len(ticks)} blocks"
+    return ""
+
+
+def _beyond(item: Samples, policy: Policy) -> bool:
+    ns, wall = median(item.ns), median(item.wall_ns)
+    return wall > policy.wall_ratio_max * ns + policy.wall_slack_us * 1000
+
+
+def _backward(item: Samples) -> bool:
+    return median(item.ns) > median(item.wall_ns) + BACKWARD_NS
+
+
+def _said(items: Sequence[Samples]) -> str:
+    ns = median(t for s in items for t in s.ns)
+    wall = median(t for s in items for t in s.wall_ns)
+    return f"the worker's clock says {_us(ns)}, the parent's {_us(wall)}"
+
+
+def _overheads(items: Sequence[Samples]) -> list[int]:
+    return sorted(w - t for s in items for w, t in zip(s.wall_ns, s.ns, strict=True))
+
+
+def _hides(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> bool:
+    """Whether arm B claims less time than the parent saw, once A's own overhead is taken off.
+
+    A busy machine gives both arms long waits now and then: B's middle must lie beyond all but a tenth of A's
+    blocks, and in most pairs.
+    """
+    limit = max(policy.clock_disagree * median(t for s in b for t in s.ns), policy.clock_disagree_us * 1000)
+    of_a, of_b = _overheads(a), _overheads(b)
+    if median(of_b) - of_a[len(of_a) * 9 // 10] <= limit:
+        return False
+    by_pair = {s.pair: [s] for s in a}
+    both = [(by_pair[s.pair], [s]) for s in b if s.pair in by_pair]
+    return bool(both) and _most([median(_overheads(y)) - median(_overheads(x)) > limit for x, y in both])
+
+
+def _unread(items: Sequence[Samples]) -> str:
+    """Why these ticks or walls are no measurement at all, whatever the other arm's are."""
+    if text := _dead(items):
+        return text
+    if any(len(s.wall_ns) != len(s.ns) for s in items):
+        return "not every block was timed by the parent's clock"
+    return _said(items) if _most([_backward(s) for s in items]) else ""
+
+
+def _case(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> tuple[str, str, str]:
+    """(fault of A, fault of B, code for B); empty texts where there is none."""
+    of_a, of_b = _unread(a), _unread(b)
+    if of_a or of_b:
+        return of_a, of_b, SUSPECT if of_a else CHEAT
+    if _hides(a, b, policy):
+        return "", f"{_said(b)}; the incumbent's own overhead does not explain it", CHEAT
+    slow = [_most([_beyond(s, policy) for s in items]) for items in (a, b)]
+    return _said(a) if slow[0] else "", _said(b) if slow[1] else "", SUSPECT
+
+
+def suspicions(
+    raws: Sequence[Raw], policy: Policy = POLICY, *, arms: tuple[str, str] = ("A", "B")
+) -> tuple[Finding, ...]:
+    """Faults of the clocks, case by case; empty means that both clocks tell one story.
+
+    ``cheat.clock`` (arm B): ticks that are zero, constant, longer than the parent's span, or short of it by more
+    than the incumbent's overhead explains. ``suspect.clock``: a busy machine, or the incumbent's; measure again.
+    """
+    groups: defaultdict[str, dict[str, list[Samples]]] = defaultdict(lambda: {arm: [] for arm in arms})
+    for raw in raws:
+        for item in raw.samples:
+            if item.arm in arms:
+                groups[item.case_id][item.arm].append(item)
+    found: list[Finding] = []
+    for case, by_arm in sorted(groups.items()):
+        of_a, of_b, code = _case(by_arm[arms[0]], by_arm[arms[1]], policy)
+        if of_a:
+            found.append(Finding(code=SUSPECT, text=f"arm {arms[0]}: {of_a}", case_id=case, arm=arms[0]))
+        if of_b:
+            text = of_b if code == CHEAT else f"arm {arms[1]}: {of_b}"
+            found.append(Finding(code=code, text=text, case_id=case, arm=arms[1]))
+    return tuple(found)

@@ -1,0 +1,57 @@
+"""One file per command; a command's module is imported when it runs, so that ``--help`` stays quick."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from kernelpilot_helpers import __version__
+
+COMMANDS = {
+    "attempt": "measure a variant and record the verdict for ever",
+    "bench": "time a variant against the incumbent (not evidence)",
+    "build": "compile a variant and show what the compiler says",
+    "demo": "play the whole job on the CPU with a scripted writer",
+    "job": "export a measuring job, run it on another machine, import the result",
+    "ledger": "render and check the ledgers; note source ideas; import an older layout",
+    "lock": "audit the task, measure the A/A floor, lock the contract",
+    "plan": "write the refined plan from the contract",
+    "report": "tell the run as one self-contained HTML page",
+    "root": "print the folder of the bundle",
+    "scaffold": "make and commit the standalone repo",
+    "select": "bring back an earlier version",
+    "try": "quick verify and screen timing of a variant (not evidence)",
+    "verify": "check a variant against the reference (not evidence)",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """Names in order."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """Import the command's module."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"kernelpilot_helpers.cli.{cmd_name}_command")
+        command: click.Command = module.command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The command table without importing anything."""
+        with formatter.section("Commands"):
+            formatter.write_dl(sorted(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="kernelpilot")
+def group() -> None:
+    """KernelPilot's referee: correct, faster, recorded.
+
+    Exit codes: 0 done, 1 a finding or a fault you can mend, 2 usage, 3 a bug of ours, 130 interrupted. Data goes to
+    stdout, talk to stderr; every command takes --json.
+    """

@@ -1,0 +1,19 @@
+"""``kernelpilot bench``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from kernelpilot_helpers.cli import scratch_output
+
+
+@click.command("bench")
+@scratch_output.options
+def command(variant: str | None, repo: Path, as_json: bool) -> int:
+    """Time VARIANT's directory as it is now against the incumbent; nothing is recorded.
+
+    Exit 1 when it does not build or is wrong. Not evidence: `kernelpilot attempt` records.
+    """
+    return scratch_output.run("bench", variant, repo, as_json=as_json)

@@ -1,0 +1,148 @@
+"""Which Python runs the task: one with numpy or torch, never the tool's own by accident."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kernelpilot_helpers.errors import BadRecord, ToolMissing
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+VARIABLE = "KERNELPILOT_PYTHON"
+LOCAL_FILE = ".kernelpilot/local.toml"
+OLDEST = (3, 10)
+PROBE_S = 60.0
+FIX = f"name a Python that has numpy or torch: export {VARIABLE}=/path/to/python"
+PROBE = """
+import json, sys
+found = {"python": list(sys.version_info[:2]), "prefix": sys.prefix, "framework": "", "version": ""}
+for name in ("numpy", "torch"):
+    try:
+        module = __import__(name)
+    except Exception:
+        continue
+    found.update(framework=name, version=module.__version__)
+    break
+print("\\n" + json.dumps(found))
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaskPython:
+    """A Python that can run the runtime. ``framework`` is numpy where it is there, else torch."""
+
+    argv: tuple[str, ...]
+    framework: Literal["numpy", "torch"]
+    version: str
+    """The framework's own version."""
+
+
+_probed: dict[tuple[str, ...], dict[str, Any]] = {}
+
+
+def explicit_argv(repo: Path, environ: Mapping[str, str]) -> tuple[str, ...] | None:
+    """What the user named: the variable first, then ``python.argv`` of ``.kernelpilot/local.toml``; else None.
+
+    Raises BadRecord where either cannot be read.
+    """
+    named = environ.get(VARIABLE, "").strip()
+    if named:
+        try:
+            return tuple(shlex.split(named))
+        except ValueError as fault:
+            raise BadRecord(str(fault), where=VARIABLE, fix=FIX) from fault
+    path = repo / LOCAL_FILE
+    if not path.is_file():
+        return None
+    fix = 'write it as\n[python]\nargv = ["/path/to/python"]'
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise BadRecord(str(fault), where=LOCAL_FILE, fix=fix) from fault
+    argv = data.get("python", {}).get("argv")
+    if argv is None:
+        return None
+    if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv):
+        raise BadRecord("python.argv: want a list of strings", where=LOCAL_FILE, fix=fix)
+    return tuple(argv)
+
+
+def find(
+    *,
+    explicit: Sequence[str] | None = None,
+    environ: Mapping[str, str] | None = None,
+    fallback: Path | None = None,
+) -> TaskPython:
+    """The task's Python: the named one, else the active virtual environment's, ``python3`` on PATH, ``fallback``.
+
+    Raises ToolMissing saying what was wrong with each one tried; a named one that fails is never passed over.
+    """
+    environ = os.environ if environ is None else environ
+    if explicit:
+        found, why = _try(tuple(explicit), own_allowed=True)
+        if found is None:
+            raise ToolMissing(f"the named Python {shlex.join(explicit)} {why}", fix=FIX)
+        return found
+    tried = []
+    for argv in _candidates(environ, fallback):
+        found, why = _try(argv, own_allowed=False)
+        if found is not None:
+            return found
+        tried.append(f"{argv[0]} {why}")
+    raise ToolMissing("no Python with numpy or torch: " + ("; ".join(tried) or "no python3 on PATH"), fix=FIX)
+
+
+def _candidates(environ: Mapping[str, str], fallback: Path | None) -> Iterator[tuple[str, ...]]:
+    venv = environ.get("VIRTUAL_ENV")
+    if venv:
+        yield (str(Path(venv) / "bin" / "python"),)
+    python3 = shutil.which("python3", path=environ.get("PATH", os.defpath))
+    if python3:
+        yield (python3,)
+    if fallback is not None:
+        yield (str(fallback),)
+
+
+def _try(argv: tuple[str, ...], *, own_allowed: bool) -> tuple[TaskPython | None, str]:
+    facts = _probe(argv)
+    if "error" in facts:
+        return None, facts["error"]
+    if tuple(facts["python"]) < OLDEST:
+        return None, f"is Python {'.'.join(map(str, facts['python']))}, older than 3.10"
+    own = sys.prefix != sys.base_prefix and Path(facts["prefix"]).resolve() == Path(sys.prefix).resolve()
+    if own and not own_allowed:
+        return None, "is the tool's own"
+    if not facts["framework"]:
+        return None, "has neither numpy nor torch"
+    return TaskPython(argv=argv, framework=facts["framework"], version=facts["version"]), ""
+
+
+def _probe(argv: tuple[str, ...]) -> dict[str, Any]:
+    program = shutil.which(argv[0])
+    if program is None:
+        return {"error": "does not exist or is not executable"}
+    key = (*argv, str(Path(program).stat().st_mtime_ns))
+    if key not in _probed:
+        _probed[key] = _ask([program, *argv[1:], "-I", "-c", PROBE])
+    return _probed[key]
+
+
+def _ask(argv: list[str]) -> dict[str, Any]:
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=PROBE_S, check=False)
+        facts = json.loads(done.stdout.strip().rpartition("\n")[2])
+    except (OSError, ValueError, subprocess.TimeoutExpired) as fault:
+        return {"error": f"cannot be asked for its packages ({type(fault).__name__})"}
+    return facts if isinstance(facts, dict) else {"error": "answers nonsense"}

@@ -1,0 +1,116 @@
+"""``kernelpilot attempt``: the transaction whose commit point is one appended row.
+
+Order: repo lock, repair, commit the variant, version, runs (device lock inside the lab), row, ``current``, ledgers,
+evidence commit. A command killed between any two of them is finished or reported by the next one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from kernelpilot_helpers import ledger, policy, proc, records
+from kernelpilot_helpers.errors import Refused
+from kernelpilot_helpers.executors.lab import Lab
+from kernelpilot_helpers.ledger.model import Motivation, Row
+from kernelpilot_helpers.referee import measure, recover, rows, sources, views, workspace
+from kernelpilot_helpers.referee.decide import Outcome
+from kernelpilot_helpers.referee.floor import Clock, stamp
+from kernelpilot_helpers.referee.runs import Intent
+from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
+
+REPEATABLE = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence")
+"""Reason codes that say nothing about the candidate: the same tree may be attempted again without ``--again``."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What the user asked for."""
+
+    variant: str | None = None
+    slug: str | None = None
+    motivation: Motivation
+    tier: str = "accept"
+    again: bool = False
+    no_commit: bool = False
+    max_pairs: int | None = None
+    language: str | None = None
+    parent: str | None = None
+    tree: str | None = None
+    """A tree measured before by ``kernelpilot try``; None takes the directory as it is now."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recorded:
+    """A row, and the outcome when it was measured just now (None: an earlier verdict was found)."""
+
+    row: Row
+    outcome: Outcome | None
+    notes: tuple[str, ...] = ()
+
+
+def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measure.Say) -> Recorded:
+    """Measure one variant and record the verdict. Raises KernelPilotError when no verdict can be recorded."""
+    ws = workspace.open_repo(start)
+    variant = sources.choose_variant(ws, request.variant)
+    path = f"{ws.variants}/{variant}"
+    tree = request.tree or proc.snapshot(ws.root, path)
+    with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+        notes = recover.recover(ws, clock)
+        ws = workspace.open_repo(start)
+        workspace.require_sound(ws)
+        views.require_rendered(ws)
+        earlier = _earlier(ws, tree)
+        if earlier is not None and not request.again:
+            return Recorded(row=earlier, outcome=None, notes=tuple(notes))
+        records.crash_point("attempt.locked")
+        intent = intent_for(ws, request, variant, tree, clock, recheck=earlier is not None)
+        records.crash_point("attempt.committed")
+        bench = measure.Bench(workspace=ws, lab=lab, clock=clock, say=say)
+        floor, floor_runs = measure.ensure_floor(bench, intent)
+        intent = msgspec.structs.replace(intent, bias_bound=floor.bias_bound, unfit=floor.unfit)
+        outcome, made = measure.measure(bench, intent)
+        row = rows.make_row(ws, intent, outcome, [*floor_runs, *made], clock)
+        records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
+        records.crash_point("attempt.row")
+        recover.finish(workspace.open_repo(start), row)
+    return Recorded(row=row, outcome=outcome, notes=tuple(notes))
+
+
+def _earlier(ws: Workspace, tree: str) -> Row | None:
+    for row in reversed(ledger.by_tree(ws.rows, tree, ws.epoch)):
+        if row.verdict is not None and row.reason.split(":", 1)[0].split(".", 1)[0] not in REPEATABLE:
+            return row
+    return None
+
+
+def intent_for(ws: Workspace, request: Request, variant: str, tree: str, clock: Clock, *, recheck: bool) -> Intent:
+    """Commit the variant as it was when the command was given, and say what its runs are for."""
+    path = f"{ws.variants}/{variant}"
+    label = ledger.next_version(ws.rows, request.slug or variant)
+    head = proc.head(ws.root)
+    if request.no_commit and (head is None or proc.tree(ws.root, head, path) != tree):
+        raise Refused("the variant has uncommitted changes", where=path, fix=f"git add {path} && git commit")
+    idea = request.motivation.text
+    commit = proc.commit_tree(ws.root, path, tree, f"{label.split('_')[0]} try: {idea}")
+    best = ws.best()
+    return Intent(
+        run="",
+        role="main",
+        kind="recheck" if recheck else "attempt",
+        label=label,
+        variant=variant,
+        tree=tree,
+        commit=commit,
+        parent=ledger.find(ws.rows, request.parent).version if request.parent else best.version,
+        incumbent=best.version,
+        motivation=request.motivation,
+        language=request.language or sources.language(ws, tree),
+        provenance=sources.provenance(ws, tree, path),
+        tier=request.tier,
+        max_pairs=request.max_pairs,
+        epoch=ws.epoch,
+        at=stamp(clock),
+    )

@@ -1,0 +1,46 @@
+"""The lineage against git: rows are only ever appended, so every committed version is a prefix of the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from kernelpilot_helpers import ledger, proc
+from kernelpilot_helpers.records import Fault
+
+
+def head_faults(root: Path) -> list[Fault]:
+    """The lineage in the worktree must begin with the one that HEAD holds."""
+    path = root / ledger.LINEAGE_PATH
+    now = path.read_bytes() if path.exists() else b""
+    return _compare(_blob(root, "HEAD"), now, "HEAD")
+
+
+def all_faults(root: Path) -> list[Fault]:
+    """The same for every commit that touched it, oldest first."""
+    path = root / ledger.LINEAGE_PATH
+    log = proc.git(root, "log", "--topo-order", "--reverse", "--format=%H", "--", ledger.LINEAGE_PATH, check=False)
+    commits = log.out.split() if log.code == 0 else []
+    versions = [(commit[:12], _blob(root, commit)) for commit in commits]
+    versions.append(("the worktree", path.read_bytes() if path.exists() else b""))
+    out: list[Fault] = []
+    for (older, before), (_, after) in zip(versions, versions[1:], strict=False):
+        out += _compare(before, after, older)
+    return out
+
+
+def _blob(root: Path, commit: str) -> bytes:
+    """Bytes of the lineage in a commit; empty when it is not there."""
+    return proc.blob(root, f"{commit}:{ledger.LINEAGE_PATH}") or b""
+
+
+def _compare(before: bytes, after: bytes, commit: str) -> list[Fault]:
+    if after.startswith(before):
+        return []
+    cut = before.startswith(after)
+    what = f"rows that {commit} holds were {'cut off' if cut else 'edited'}"
+    fix = (
+        f"git checkout {commit} -- {ledger.LINEAGE_PATH}"
+        if commit != "HEAD"
+        else f"git checkout -- {ledger.LINEAGE_PATH}"
+    )
+    return [Fault(where=ledger.LINEAGE_PATH, what=what, fix=fix)]

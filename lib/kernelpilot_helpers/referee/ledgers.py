@@ -1,0 +1,100 @@
+"""What the ``kernelpilot ledger`` commands do to a repo, under the repo lock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kernelpilot_helpers import ledger, policy, proc, records
+from kernelpilot_helpers.errors import Refused
+from kernelpilot_helpers.ledger import Idea
+from kernelpilot_helpers.records import Fault
+from kernelpilot_helpers.referee import history, recover, runs, views, workspace
+from kernelpilot_helpers.referee.floor import Clock, stamp
+from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
+
+
+@contextmanager
+def _writing(start: Path, clock: Clock) -> Iterator[tuple[Workspace, list[str]]]:
+    ws = workspace.open_repo(start, need_lock=False)
+    with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+        notes = recover.recover(ws, clock)
+        yield workspace.open_repo(start, need_lock=False), notes
+
+
+def check(start: Path) -> list[Fault]:
+    """Every fault of the lineage and of the files rendered from it; nothing is changed."""
+    ws = workspace.open_repo(start, need_lock=False)
+    ideas, idea_faults = _ideas(ws)
+    files = {path: _text(ws.root / path) for path in views.rendered(ws)}
+    found = [*ws.faults, *idea_faults, *history.all_faults(ws.root)]
+    faults = ledger.check(ws.rows, found, files, views.bench_facts(ws), ideas)
+    fix = "kernelpilot attempt (records or reports it)"
+    for run in runs.orphans(ws.root, ws.rows):
+        faults.append(Fault(where=f"{workspace.RUNS}/{run}", what="no row cites this run", fix=fix))
+    for row in ws.rows:
+        missing = [run for run in row.runs if not runs.run_dir(ws.root, run).is_dir()]
+        faults += [
+            Fault(where=f"{workspace.RUNS}/{run}", what=f"cited by {row.version}, but missing", fix=runs.FIX)
+            for run in missing
+        ]
+    return faults
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _ideas(ws: Workspace) -> tuple[tuple[Idea, ...], tuple[Fault, ...]]:
+    path = ws.root / ledger.IDEAS_PATH
+    return ledger.parse_ideas(path.read_bytes()) if path.exists() else ((), ())
+
+
+def render(start: Path, clock: Clock) -> tuple[list[str], list[str]]:
+    """(files written, notes); an edited file is first put aside. Raises BadRecord for an unsound lineage."""
+    with _writing(start, clock) as (ws, notes):
+        workspace.require_sound(ws)
+        changed = views.render(ws, put_aside=True)
+        if changed:
+            proc.commit(ws.root, "ledgers rendered", ["artifacts"])
+        return changed, notes
+
+
+def add_idea(start: Path, idea: Idea, clock: Clock) -> Idea:
+    """Note a source idea, and render its ledger. Raises Refused for a source noted before."""
+    with _writing(start, clock) as (ws, _):
+        workspace.require_sound(ws)
+        added = ledger.append_idea(ws.root, idea)
+        views.render(workspace.open_repo(start, need_lock=False), put_aside=True)
+        proc.commit(ws.root, f"source idea {added.key[:12]}", ["artifacts"])
+        return added
+
+
+def import_old(start: Path, layout: Path, clock: Clock) -> tuple[int, int, tuple[Fault, ...]]:
+    """Take over an older layout: (rows, ideas, faults). Raises Refused when the lineage holds attempts already."""
+    files = {
+        str(p.relative_to(layout)): p.read_bytes()
+        for folder in ("ledgers", "artifacts")
+        for p in sorted((layout / folder).glob("*"))
+        if p.is_file() and p.suffix in (".jsonl", ".md")
+    }
+    if not files:
+        raise Refused(
+            "no ledgers/ or artifacts/ with .jsonl or .md files", where=str(layout), fix="name the old repo's folder"
+        )
+    with _writing(start, clock) as (ws, _):
+        workspace.require_sound(ws)
+        if any(row.kind == "attempt" for row in ws.rows):
+            raise Refused("the lineage holds attempts already", where=str(ws.root), fix="import into a fresh scaffold")
+        rows, ideas, faults = ledger.import_old(files)
+        for row in rows:
+            records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
+        for idea in ideas:
+            ledger.append_idea(ws.root, idea)
+        views.render(workspace.open_repo(start, need_lock=False), put_aside=True)
+        proc.commit(ws.root, f"imported {len(rows)} rows ({stamp(clock)})", ["artifacts"])
+        return len(rows), len(ideas), faults

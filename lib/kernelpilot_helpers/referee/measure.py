@@ -1,0 +1,180 @@
+"""Run the jobs that ``decide.step`` asks for, keep each in its run directory, and return the outcome."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelpilot_helpers import benchmark, correctness, ledger, policy, records
+from kernelpilot_helpers.attempt.raw import Raw
+from kernelpilot_helpers.executors.lab import Lab
+from kernelpilot_helpers.referee import decide, floor, jobs, runs
+from kernelpilot_helpers.referee.decide import Ask, Facts, Outcome, Runs
+from kernelpilot_helpers.referee.floor import Clock
+from kernelpilot_helpers.referee.runs import FloorRecord, Intent
+from kernelpilot_helpers.referee.workspace import Workspace
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """The machinery of one attempt: where, with what, and whom to tell."""
+
+    workspace: Workspace
+    lab: Lab
+    clock: Clock
+    say: Say
+
+
+def run_job(bench: Bench, intent: Intent, question: jobs.Question) -> Raw:
+    """Intent, job directory, measurement, run directory."""
+    root = bench.workspace.root
+    runs.begin(root, intent)
+    workdir = runs.job_dir(root, intent.run)
+    job = jobs.make(bench.workspace, question, workdir)
+    bench.lab.run(job, workdir)
+    records.crash_point("attempt.measured")
+    return runs.keep(root, intent.run)
+
+
+def ensure_floor(bench: Bench, base: Intent) -> tuple[floor.Floor, list[str]]:
+    """The floor of this booking, measured now when no young one exists; and the runs that this made."""
+    workspace = bench.workspace
+    cited = [run for row in workspace.rows if row.epoch == workspace.epoch for run in row.runs]
+    young = floor.usable(runs.floors(workspace.root, cited), boot_id=boot_id(), now=bench.clock())
+    if young:
+        return floor.pooled(young), []
+    bench.say("A/A control: the baseline against itself (none younger than an hour on this boot)")
+    record = measure_floor(bench, base)
+    return floor.pooled([*young, record]), [record.run]
+
+
+def measure_floor(bench: Bench, base: Intent) -> FloorRecord:
+    """One A/A job."""
+    workspace = bench.workspace
+    run = runs.next_run(workspace.root, base.label)
+    program = jobs.baseline_program(workspace, workspace.baseline().tree if base.kind != "lock" else base.tree)
+    question = jobs.Question(
+        job_id=run,
+        phases=("verify", "time"),
+        arms={"A": program, "B": program},
+        pairs=policy.ACCEPT.looks[0],
+        blocks=policy.ACCEPT.blocks,
+    )
+    raw = run_job(bench, msgspec.structs.replace(base, run=run, role="floor"), question)
+    record = floor.judge(workspace, raw, run=run, at=floor.stamp(bench.clock))
+    runs.note(workspace.root, run, {"floor.json": record})
+    return record
+
+
+def boot_id() -> str:
+    """This boot of this machine; empty where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def facts_of(workspace: Workspace, intent: Intent) -> Facts:
+    """What the verdict of an intent's attempt depends on."""
+    baseline = workspace.baseline()
+    return Facts(
+        tier=policy.TIERS[intent.tier],
+        device=workspace.device,
+        max_pairs=intent.max_pairs,
+        numerics=workspace.numerics,
+        expect=floor.expectation(workspace),
+        timed=workspace.timed,
+        required=workspace.required,
+        weights=workspace.weights,
+        bias_bound=intent.bias_bound,
+        unfit=intent.unfit,
+        incumbent_is_baseline=intent.incumbent == baseline.version,
+        mutation_score=workspace.lock.mutation_score if workspace.lock else "",
+    )
+
+
+def programs(workspace: Workspace, intent: Intent) -> tuple[jobs.Program, jobs.Program, jobs.Program]:
+    """(incumbent, candidate, baseline)."""
+    baseline = jobs.baseline_program(workspace, workspace.baseline().tree)
+    row = ledger.find(workspace.rows, intent.incumbent)
+    incumbent = baseline if row.kind == "baseline" else jobs.variant_program(row.tree)
+    return incumbent, jobs.variant_program(intent.tree), baseline
+
+
+def question_for(workspace: Workspace, intent: Intent, ask: Ask, job_id: str) -> jobs.Question:
+    """The job that answers an ask."""
+    incumbent, candidate, baseline = programs(workspace, intent)
+    arms: dict[jobs.ArmName, jobs.Program] = {"A": incumbent, "B": candidate}
+    if ask.role == "baseline":
+        arms = {"A": baseline, "B": candidate}
+    elif not incumbent.is_baseline:
+        arms["Z"] = baseline
+    return jobs.Question(
+        job_id=job_id,
+        phases=ask.phases,
+        arms=arms,
+        pairs=ask.pairs,
+        first_pair=ask.first_pair,
+        blocks=policy.TIERS[intent.tier].blocks,
+        stop_if_identical=ask.role == "main",
+    )
+
+
+def measure(bench: Bench, base: Intent) -> tuple[Outcome, list[str]]:
+    """Measure until there is a verdict: (outcome, runs made)."""
+    workspace = bench.workspace
+    facts = facts_of(workspace, base)
+    state = Runs()
+    made: list[str] = []
+    while True:
+        answer = decide.step(facts, state)
+        if isinstance(answer, Outcome):
+            return answer, made
+        run = runs.next_run(workspace.root, base.label)
+        bench.say(f"{run}: {answer.role}, {answer.pairs} cross-over pairs ({answer.why})")
+        intent = msgspec.structs.replace(base, run=run, role=answer.role)
+        made.append(run)
+        raw = run_job(bench, intent, question_for(workspace, intent, answer, run))
+        state = state.with_raw(answer.role, raw)
+        note_judgements(workspace, facts, run, answer.role, state)
+
+
+def note_judgements(workspace: Workspace, facts: Facts, run: str, role: str, state: Runs) -> None:
+    """Store verify.json and bench.json beside a raw: what was judged, for people and for the gate."""
+    raws: tuple[Raw, ...] = {
+        "main": (state.main,) if state.main else (),
+        "more": (state.main, *state.more) if state.main else (),
+        "confirm": (state.confirm,) if state.confirm else (),
+        "baseline": (state.baseline,) if state.baseline else (),
+    }[role]
+    files: dict[str, Any] = {}
+    merged = decide.merged(raws)
+    if role != "baseline":
+        verdict = correctness.judge(merged, numerics=facts.numerics, expectation=facts.expect)
+        files["verify.json"] = correctness.record(merged, verdict, mutation_score=facts.mutation_score)
+        if not isinstance(verdict, correctness.Correct) or benchmark.identical(merged):
+            runs.note(workspace.root, run, files)
+            return
+    if merged.samples:
+        tier = (
+            facts.tier
+            if role in ("main", "more")
+            else decide.fixed_look(facts.tier, len({s.pair for s in merged.samples}))
+        )
+        files["bench.json"] = benchmark.judge(
+            raws,
+            tier=tier,
+            device=facts.device,
+            required=facts.required,
+            timed=facts.timed,
+            weights=facts.weights,
+            bias_bound=facts.bias_bound,
+            max_pairs=facts.max_pairs,
+        )
+    runs.note(workspace.root, run, files)

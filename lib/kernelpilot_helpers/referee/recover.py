@@ -1,0 +1,93 @@
+"""What every writing command does first: finish or report what a killed command left behind."""
+
+from __future__ import annotations
+
+import shutil
+from itertools import groupby
+
+from kernelpilot_helpers import ledger, proc, records
+from kernelpilot_helpers.ledger.model import Row
+from kernelpilot_helpers.referee import decide, history, measure, rows, runs, views, workspace
+from kernelpilot_helpers.referee.decide import Outcome, Runs
+from kernelpilot_helpers.referee.floor import Clock
+from kernelpilot_helpers.referee.runs import Intent
+from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
+
+
+def recover(ws: Workspace, clock: Clock) -> list[str]:
+    """Mend what can be mended, under the repo lock; one line per thing done."""
+    notes: list[str] = []
+    if records.repair(ws.root / ledger.LINEAGE_PATH):
+        notes.append(f"a torn last line of {ledger.LINEAGE_PATH} was moved to {ledger.LINEAGE_PATH}.torn")
+    ws = workspace.open_repo(ws.root, need_lock=False)
+    if ws.faults or history.head_faults(ws.root):
+        return notes  # nothing is added to a lineage that does not hold together
+    pending = _uncommitted_row(ws)
+    if pending is not None:
+        finish(ws, pending)
+        notes.append(f"{pending.version}: the ledgers and the evidence commit of a killed command were finished")
+    intents: list[Intent] = []
+    for run in runs.orphans(ws.root, ws.rows):
+        intent = runs.load_intent(ws.root, run)
+        if intent is not None:
+            intents.append(intent)
+            continue
+        _put_aside(ws, run)  # killed before its intent was whole: nothing had been measured
+        notes.append(f"{run}: an unstarted run was moved to {LOCAL}/interrupted")
+    for label, group in groupby(intents, key=lambda i: i.label):
+        notes.append(_finish_orphans(workspace.open_repo(ws.root, need_lock=False), label, list(group), clock))
+    return notes
+
+
+def _uncommitted_row(ws: Workspace) -> Row | None:
+    """The last row, when git does not hold it yet: the killed command had acknowledged nothing after it."""
+    if not ws.rows or not proc.dirty(ws.root, ledger.LINEAGE_PATH):
+        return None
+    return ws.rows[-1]
+
+
+def _finish_orphans(ws: Workspace, label: str, intents: list[Intent], clock: Clock) -> str:
+    first = intents[0]
+    if first.kind == "lock" or first.epoch != ws.epoch or ws.lock is None:
+        for intent in intents:
+            _put_aside(ws, intent.run)
+        return f"{label}: runs of a killed command were moved to {LOCAL}/interrupted; run it again"
+    outcome = _judge(ws, intents)
+    made = [i.run for i in intents]
+    row = rows.make_row(ws, intents[-1], outcome, made, clock)
+    records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
+    finish(workspace.open_repo(ws.root, need_lock=False), row)
+    return f"{label}: a killed attempt was recorded as {row.verdict} ({row.reason})"
+
+
+def _put_aside(ws: Workspace, run: str) -> None:
+    aside = ws.root / LOCAL / "interrupted" / run
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(str(runs.run_dir(ws.root, run)), str(aside))
+
+
+def _judge(ws: Workspace, intents: list[Intent]) -> Outcome:
+    state = Runs()
+    for intent in intents:
+        if intent.role in ("floor", "audit"):
+            continue
+        raw = runs.load_raw(ws.root, intent.run)
+        if raw is None:
+            return Outcome(verdict="BROKEN", reason=f"interrupted: killed while measuring {intent.run}")
+        state = state.with_raw(intent.role, raw)
+    answer = decide.step(measure.facts_of(ws, intents[-1]), state)
+    if isinstance(answer, Outcome):
+        return answer
+    return Outcome(verdict="BROKEN", reason=f"interrupted: killed before the {answer.role} run")
+
+
+def finish(ws: Workspace, row: Row) -> None:
+    """After the row: ``current``, ledgers, evidence commit. Safe to repeat."""
+    if row.status == "selected":
+        views.set_current(ws, row)
+    records.crash_point("attempt.current")
+    views.render(ws, put_aside=False)
+    records.crash_point("attempt.views")
+    proc.commit(ws.root, rows.headline(row), ["artifacts", f"src/{ws.task}/current"])
+    records.crash_point("attempt.evidence")

@@ -1,0 +1,73 @@
+"""``kernelpilot select``: bring back an earlier version after a rejected try."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from kernelpilot_helpers import ledger, policy, proc, records
+from kernelpilot_helpers.errors import Refused
+from kernelpilot_helpers.ledger.model import Motivation, Row
+from kernelpilot_helpers.referee import recover, workspace
+from kernelpilot_helpers.referee.floor import Clock, stamp
+from kernelpilot_helpers.referee.workspace import LOCAL
+
+
+def select(start: Path, version: str, *, why: str, clock: Clock) -> Row:
+    """Make a recorded version current again: its tree in the worktree, ``current``, and a decision row.
+
+    Raises Refused for a version that was never shown correct, or when the directory holds uncommitted work.
+    """
+    ws = workspace.open_repo(start)
+    with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+        recover.recover(ws, clock)
+        ws = workspace.open_repo(start)
+        workspace.require_sound(ws)
+        row = ledger.find(ws.rows, version)
+        if row.verdict in ("WRONG", "BROKEN") or row.epoch != ws.epoch:
+            what = f"{row.version} is {row.verdict or row.kind} of epoch {row.epoch}"
+            raise Refused(
+                f"{what}: only a correct version of this epoch can be selected", fix="kernelpilot ledger check"
+            )
+        commit = row.commit
+        if row.kind != "baseline":
+            commit = _restore(ws, row)
+        decision = msgspec.structs.replace(
+            row,
+            kind="decision",
+            at=stamp(clock),
+            motivation=Motivation(kind="review", text=why),
+            commit=commit,
+            runs=(),
+            verdict=None,
+            gain=None,
+            vs_baseline=None,
+            confirmed_by=None,
+            partial=False,
+            reason=f"select: {why}",
+            status="selected",
+            at_head=proc.head(ws.root) or "",
+        )
+        records.append(ws.root / ledger.LINEAGE_PATH, decision, ledger.LINEAGE, chained=True)
+        recover.finish(workspace.open_repo(start), decision)
+    return decision
+
+
+def _restore(ws: workspace.Workspace, row: Row) -> str:
+    path = f"{ws.variants}/{row.variant}"
+    edited = proc.dirty(ws.root, path)
+    if edited:
+        raise Refused(
+            f"uncommitted work would be lost: {', '.join(edited)}",
+            where=path,
+            fix="kernelpilot attempt (records it), or git stash",
+        )
+    target = ws.root / path
+    staged = ws.root / LOCAL / "select"
+    shutil.rmtree(staged, ignore_errors=True)
+    proc.archive(ws.root, row.tree, staged)
+    shutil.rmtree(target, ignore_errors=True)
+    staged.rename(target)
+    return proc.commit_tree(ws.root, path, row.tree, f"{row.version.split('_')[0]} select")

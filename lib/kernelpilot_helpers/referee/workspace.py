@@ -1,0 +1,171 @@
+"""The standalone repo as the referee sees it: contract, cases, lock, lineage, and where things are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kernelpilot_helpers import contract as contracts
+from kernelpilot_helpers import ledger, policy, proc, records
+from kernelpilot_helpers.attempt.job import JobCase
+from kernelpilot_helpers.attempt.resolve import resolve
+from kernelpilot_helpers.contract.model import Case, Contract, Lock
+from kernelpilot_helpers.errors import BadRecord, Refused
+from kernelpilot_helpers.ledger.model import Row
+from kernelpilot_helpers.referee import history
+
+CONTRACT = "contract.toml"
+CASES = "workloads/cases.jsonl"
+LOCK = "artifacts/contract.lock.json"
+RUNS = "artifacts/runs"
+LOCAL = ".kernelpilot"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Workspace:
+    """A standalone repo, parsed. ``cases`` holds the written cases followed by the generated edges."""
+
+    root: Path
+    contract: Contract
+    cases: tuple[Case, ...]
+    resolved: tuple[JobCase, ...]
+    lock: Lock | None
+    rows: tuple[Row, ...]
+    faults: tuple[records.Fault, ...]
+
+    @property
+    def task(self) -> str:
+        """Name of the task: the folder below ``src/``."""
+        return self.contract.task.name
+
+    @property
+    def variants(self) -> str:
+        """Repo-relative folder of the variants."""
+        return f"src/{self.task}/variants"
+
+    @property
+    def epoch(self) -> int:
+        """Contract epoch, 0 before the first lock."""
+        return self.lock.epoch if self.lock else 0
+
+    @property
+    def device(self) -> policy.DevicePolicy:
+        """What the target's noise allows."""
+        return policy.CPU if self.contract.target.gpu.lower() == "cpu" else policy.GPU
+
+    @property
+    def timed(self) -> tuple[str, ...]:
+        """Ids of the cases that are timed, in order."""
+        return tuple(c.case_id for c in self.resolved if c.timed)
+
+    @property
+    def required(self) -> frozenset[str]:
+        """Ids of the timed cases that no improvement may make slower."""
+        return frozenset(c.case_id for c in self.resolved if c.timed and c.required)
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the tensors that are written, in call order."""
+        return tuple(n for n, t in self.contract.tensors.items() if t.role in ("out", "inout"))
+
+    @property
+    def weights(self) -> dict[str, float] | None:
+        """Weight of each timed case for objective ``total_time``; None for the geomean."""
+        if self.contract.objective.metric == "geomean":
+            return None
+        return {c.case_id: float(c.calls) for c in self.cases if c.case_id in self.timed}
+
+    @property
+    def numerics(self) -> policy.Numerics:
+        """The contract's limits; the parser has refused looser ones than the policy's."""
+        given = self.contract.numerics
+        return policy.Numerics(
+            rms_ratio=given.rms_ratio,
+            tile_ratio=given.tile_ratio,
+            max_ratio=given.max_ratio,
+            bias_sigma=given.bias_sigma,
+        )
+
+    def best(self) -> Row:
+        """The incumbent of this epoch. Raises Refused before the lock."""
+        require_lock(self)
+        return ledger.best(self.rows, self.epoch)
+
+    def baseline(self) -> Row:
+        """The baseline row of this epoch. Raises Refused when it is missing."""
+        for row in self.rows:
+            if row.kind == "baseline" and row.epoch == self.epoch:
+                return row
+        raise Refused(
+            "the lineage holds no baseline row for this lock", where=ledger.LINEAGE_PATH, fix="kernelpilot lock"
+        )
+
+
+def open_repo(start: Path, *, need_lock: bool = True) -> Workspace:
+    """Parse the standalone repo around ``start``. Raises Refused or BadRecord, each naming the command that helps."""
+    root = proc.toplevel(start)
+    if not (root / CONTRACT).exists():
+        fix = "cd into the standalone repo, or make one: kernelpilot scaffold DIR --task NAME"
+        raise Refused(f"no {CONTRACT} here", where=str(root), fix=fix)
+    contract = contracts.parse((root / CONTRACT).read_bytes(), at=CONTRACT)
+    path = root / CASES
+    written = contracts.parse_cases(
+        records.read_bytes(path, fix=f"write {CASES}; see docs/formats/cases.md"), contract, at=CASES
+    )
+    cases = (*written, *contracts.edges(contract, written))
+    lock = records.load(root / LOCK, contracts.LOCK) if (root / LOCK).exists() else None
+    log = records.read_log(root / ledger.LINEAGE_PATH, ledger.LINEAGE, chained=True)
+    workspace = Workspace(
+        root=root,
+        contract=contract,
+        cases=cases,
+        resolved=tuple(resolve(contract, case) for case in cases),
+        lock=lock,
+        rows=log.rows,
+        faults=log.faults,
+    )
+    if need_lock:
+        require_lock(workspace)
+    return workspace
+
+
+def require_lock(workspace: Workspace) -> Lock:
+    """The lock, checked against the files of now. Raises Refused when absent or when a locked file changed."""
+    if workspace.lock is None:
+        raise Refused("the contract is not locked", where=str(workspace.root), fix="kernelpilot lock")
+    faults = lock_faults(workspace)
+    if faults:
+        what = "; ".join(f"{f.where}: {f.what}" for f in faults)
+        raise Refused(
+            f"a locked file changed, so nothing measured now would be comparable: {what}",
+            where=LOCK,
+            fix="git checkout -- the file, or: kernelpilot lock --amend --why TEXT",
+        )
+    return workspace.lock
+
+
+def require_sound(workspace: Workspace) -> None:
+    """Refuse to add to a lineage that does not hold together. Raises BadRecord with every fault."""
+    faults = [*workspace.faults, *history.head_faults(workspace.root)]
+    if faults:
+        what = "; ".join(f"{f.where}: {f.what}" for f in faults)
+        raise BadRecord(
+            what, where=ledger.LINEAGE_PATH, fix="kernelpilot ledger check; git checkout -- " + ledger.LINEAGE_PATH
+        )
+
+
+def locked_files(workspace: Workspace) -> dict[str, bytes]:
+    """Bytes of every file that the lock covers, as they are in the worktree."""
+    root = workspace.root
+    listing = proc.git_out(root, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split("\0")
+    present = [name for name in listing if name and (root / name).is_file()]
+    paths = contracts.locked_paths(workspace.contract, present)
+    return {path: (root / path).read_bytes() for path in paths}
+
+
+def lock_faults(workspace: Workspace) -> Sequence[records.Fault]:
+    """What differs between the lock and the worktree."""
+    if workspace.lock is None:
+        return ()
+    return contracts.lock.compare(workspace.lock, locked_files(workspace))

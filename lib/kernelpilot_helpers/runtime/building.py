@@ -1,0 +1,119 @@
+"""Phase 1: load every arm once, which builds it, and say what program came out."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import time
+from pathlib import Path
+from typing import Any
+
+from .arms import Nursery
+from .build import hex_id, normal_sha256, sha256
+from .session import ArmDied, Session
+from .spec import Arm
+
+BINARY_SUFFIXES = (".so", ".o", ".a", ".pyc", ".pyd", ".dylib", ".dll", ".cubin", ".fatbin")
+MAGIC = (b"\x7fELF", b"MZ", b"!<arch>", b"\xca\xfe\xba\xbe")
+COMPILED = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hxx", ".inc", ".s")
+
+
+def build_all(session: Session, nursery: Nursery, compiler: str) -> None:
+    """Build every arm; raises ArmDied at the first that cannot be built or loaded (its Build is kept)."""
+    for arm in session.arms.values():
+        started = time.monotonic()
+        try:
+            built = _build(session, nursery, arm)
+        except ArmDied as gone:
+            seconds = time.monotonic() - started
+            session.builds.append(_record(arm, ok=False, seconds=seconds, log=gone.died.get("log", "")))
+            raise
+        artifacts, loaded, same = built
+        for artifact in artifacts:
+            artifact["compiler"] = compiler
+        record = _record(arm, ok=True, seconds=time.monotonic() - started, build_id_ok=same)
+        record.update(artifacts=artifacts, loaded=loaded, binary_id=binary_id(session.source(arm), artifacts))
+        session.builds.append(record)
+
+
+def _record(arm: Arm, **fields: Any) -> dict[str, Any]:
+    return {"arm": arm.name, "build_key": arm.build_key, "binary_id": "", **fields}
+
+
+def _build(session: Session, nursery: Nursery, arm: Arm) -> tuple[list[dict[str, Any]], list[tuple[str, str]], bool]:
+    source = session.source(arm)
+    binaries = binary_files(source)
+    if binaries:
+        for name in binaries:
+            session.event(arm.name, "build.binary_in_source", name)
+        log = f"binary files in the source: {', '.join(binaries)}"
+        raise ArmDied({"arm": arm.name, "stage": "build", "log": log})
+    worker = nursery.fork(arm)
+    folder = session.build_dir(arm)
+    try:
+        reply = worker.load()
+        artifacts = [_artifact(folder, arm, said) for said in reply["artifacts"]]
+        session.known[arm.name] = {a["path"]: a["sha256"] for a in artifacts}
+        loaded = [(Path(p).name, sha256(Path(p))) for p in worker.loaded()]
+    finally:
+        worker.finish()
+    return artifacts, loaded, all(a["build_id"] == hex_id(arm.build_key) for a in artifacts)
+
+
+def _artifact(folder: Path, arm: Arm, said: dict[str, Any]) -> dict[str, Any]:
+    """What lies in the build folder under the name that the worker gave; the hashes are taken here."""
+    path = folder / Path(str(said["path"])).name
+    return {
+        "path": path.name,
+        "sha256": sha256(path),
+        "normal_sha256": normal_sha256(path, arm.build_key),
+        "build_id": str(said["build_id"]),
+        "command": [str(part) for part in said["command"]],
+    }
+
+
+def binary_files(source: Path) -> list[str]:
+    """Files that are machine code or byte code by their suffix or first bytes, relative to ``source``."""
+    found = []
+    for path in _files(source):
+        with path.open("rb") as file:
+            head = file.read(8)
+        if path.suffix in BINARY_SUFFIXES or head.startswith(MAGIC):
+            found.append(str(path.relative_to(source)))
+    return found
+
+
+def _files(source: Path) -> list[Path]:
+    return sorted(p for p in source.rglob("*") if p.is_file() and not p.is_symlink())
+
+
+def binary_id(source: Path, artifacts: list[dict[str, Any]]) -> str:
+    """One hash of the program: built libraries, Python without comments and docstrings, other files' bytes.
+
+    C sources are left out where something was built: the library stands for them.
+    """
+    parts = [["library", a["path"], a["normal_sha256"]] for a in artifacts]
+    for path in _files(source):
+        name = path.relative_to(source).as_posix()
+        if path.suffix == ".py":
+            parts.append(["python", name, _python(path)])
+        elif not (artifacts and path.suffix in COMPILED):
+            parts.append(["file", name, sha256(path)])
+    return hashlib.sha256(repr(sorted(parts)).encode()).hexdigest()
+
+
+def _python(path: Path) -> str:
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError):
+        return sha256(path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            first = node.body[0] if node.body else None
+            if (
+                isinstance(first, ast.Expr)
+                and isinstance(first.value, ast.Constant)
+                and isinstance(first.value.value, str)
+            ):
+                node.body = node.body[1:]
+    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()

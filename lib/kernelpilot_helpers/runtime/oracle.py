@@ -1,0 +1,110 @@
+"""The reference, run in the oracle's process only: float64 on copies of the stored inputs."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from .frames import Frame
+from .spec import Case, JobError
+from .stats import Want, matrix, unit_of
+
+
+def load_function(folder: Path, entry: str, name: str) -> Callable[..., Any]:
+    """``file.py:function`` below ``folder``; its own folder is importable while it loads.
+
+    Raises JobError where the file or the function is missing.
+    """
+    file, _, attribute = entry.partition(":")
+    path = folder / file
+    if not path.is_file():
+        raise JobError(f"{file}: no such file")
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(path.parent))
+    function = getattr(module, attribute, None)
+    if not callable(function):
+        raise JobError(f"{file}: no function {attribute!r}")
+    return function  # type: ignore[no-any-return]
+
+
+class Oracle:
+    """Calls ``ref`` and ``check`` of the contract."""
+
+    def __init__(self, frame: Frame, folder: Path, reference: str, check: str) -> None:
+        self.frame = frame
+        self._ref = load_function(folder, reference, "kernelpilot_reference")
+        self._check = load_function(folder, check, "kernelpilot_reference_check") if check else None
+
+    def call(self, case: Case, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Outputs of ``ref`` by name, as it returned them; ``inputs`` are handed over as they are.
+
+        Raises JobError where their number or a shape is not what the case says.
+        """
+        got = self._ref(**inputs, **case.scalars)
+        values = tuple(got) if isinstance(got, tuple | list) else (got,)
+        if len(values) != len(case.outputs):
+            raise JobError(f"the reference returned {len(values)} tensors, the case has {len(case.outputs)}")
+        for tensor, value in zip(case.outputs, values, strict=True):
+            if tuple(value.shape) != tensor.shape:
+                raise JobError(
+                    f"the reference returned shape {tuple(value.shape)} for {tensor.name}, not {tensor.shape}"
+                )
+        return {t.name: v for t, v in zip(case.outputs, values, strict=True)}
+
+    def wide(self, case: Case, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Fresh copies of ``inputs``: floating ones in float64, the others as they are."""
+        f = self.frame
+        return {t.name: f.f64(inputs[t.name]) if t.is_float else f.copy(inputs[t.name]) for t in case.inputs}
+
+    def want(self, case: Case, inputs: Mapping[str, Any]) -> dict[str, Want]:
+        """What each output should hold, with its unit in the last place.
+
+        The unit is taken at max(|ref|, |ref(|inputs|)|), so that cancellation does not shrink it.
+        """
+        xp = self.frame.xp
+        wide = self.wide(case, inputs)
+        floats = any(t.is_float for t in case.outputs)
+        sizes = {t.name: self._size(wide[t.name], is_float=t.is_float) for t in case.inputs} if floats else {}
+        refs = self.call(case, wide)
+        above = self._of_absolutes(case, sizes) if floats else {}
+        wants = {}
+        for tensor in case.outputs:
+            ref = self.frame.f64(refs[tensor.name]).reshape(matrix(tensor.shape))
+            unit = None
+            if tensor.is_float:
+                size = xp.abs(ref)
+                if tensor.name in above:
+                    other = xp.abs(self.frame.f64(above[tensor.name]).reshape(ref.shape))
+                    larger = xp.maximum(size, other)
+                    fine = bool(xp.isfinite(larger.sum()))
+                    size = larger if fine else xp.where(xp.isfinite(other), larger, size)
+                unit = unit_of(self.frame, tensor.dtype, size)
+            wants[tensor.name] = Want(ref=ref, unit=unit, dtype=tensor.dtype, exact=not tensor.is_float)
+        return wants
+
+    def _size(self, value: Any, *, is_float: bool) -> Any:
+        return self.frame.xp.abs(value) if is_float else self.frame.copy(value)
+
+    def _of_absolutes(self, case: Case, sizes: Mapping[str, Any]) -> dict[str, Any]:
+        try:
+            return self.call(case, sizes)
+        except (ArithmeticError, ValueError, RuntimeError):
+            return {}  # not defined on absolute values: |ref| alone gives the unit
+
+    def violations(self, case: Case, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[str]:
+        """What the contract's own ``check(inputs, outputs, ref)`` says; empty where there is none."""
+        if self._check is None:
+            return []
+        refs = self.call(case, self.wide(case, inputs))
+        copies = {name: self.frame.copy(value) for name, value in inputs.items()}
+        return [str(v) for v in self._check(copies, dict(outputs), refs)]

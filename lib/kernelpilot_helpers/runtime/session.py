@@ -1,0 +1,110 @@
+"""Everything one job's phases share: the job, its folders, and the facts gathered so far."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .frames import Frame
+from .oracle import Oracle
+from .spec import Arm, Case, JobError, parse_arm, parse_case
+from .stats import Base, Measured, Want, summary, where
+
+
+class ArmDied(Exception):
+    """An arm cannot go on; ``died`` holds the fields of ``raw.Died``."""
+
+    def __init__(self, died: dict[str, Any]) -> None:
+        super().__init__(died.get("log", ""))
+        self.died = died
+
+
+@dataclass(kw_only=True)
+class Session:
+    """One job under way."""
+
+    job: dict[str, Any]
+    jobdir: Path
+    tmp: Path
+    frame: Frame
+    oracle: Oracle
+    cases: list[Case]
+    raw_cases: dict[str, dict[str, Any]]
+    arms: dict[str, Arm]
+    deadline: float
+    """``time.monotonic()`` at which the job's wall-clock limit ends."""
+    core: int = 0
+    """Where the arms run; the oracle runs elsewhere if it can."""
+    base: dict[tuple[str, str], list[Base]] = field(default_factory=dict)
+    """The baseline's own errors seen in verification, by (case, output), under the contract's own generator."""
+    builds: list[dict[str, Any]] = field(default_factory=list)
+    checks: list[dict[str, Any]] = field(default_factory=list)
+    mutants: list[dict[str, Any]] = field(default_factory=list)
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    events: list[dict[str, Any]] = field(default_factory=list)
+    known: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Per arm: built file name to sha256."""
+    spent: dict[str, float] = field(default_factory=dict)
+    """Seconds per phase."""
+
+    def event(self, arm: str, kind: str, detail: str = "", *, case_id: str = "", pair: int | None = None) -> None:
+        """Keep one event; the same one is kept once."""
+        entry = {"arm": arm, "kind": kind, "case_id": case_id, "detail": detail, "pair": pair}
+        if entry not in self.events:
+            self.events.append(entry)
+
+    def left(self) -> float:
+        """Seconds of the job's limit that remain; raises ArmDied when there are none."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            log = f"the job's limit of {self.job['limits']['wall_s']} s is used up"
+            raise ArmDied({"arm": "", "stage": "oracle", "timeout": True, "log": log})
+        return left
+
+    def source(self, arm: Arm) -> Path:
+        """The arm's source directory."""
+        return self.jobdir / arm.source
+
+    def build_dir(self, arm: Arm) -> Path:
+        """Where the arm's libraries are built."""
+        return self.tmp / f"build-{arm.name}"
+
+    @property
+    def baseline(self) -> Arm | None:
+        """The arm whose own error is the yardstick."""
+        return next((a for a in self.arms.values() if a.is_baseline), None)
+
+    def check(self, arm: str, case: Case, measured: Measured, want: Want, base: Any, **labels: Any) -> None:
+        """Append one ``raw.Check`` (labels: seed_ix, regime, probe, call_ix, output, note, pair)."""
+        factor, slack = self.job.get("where_limit", (2.0, 2.0))
+        limit = factor * (base.max if base is not None else 0.0) + slack
+        entry = {"arm": arm, "case_id": case.case_id, **labels}
+        entry["stats"] = summary(self.frame, measured, want, base)
+        entry["where"] = where(self.frame, measured, want, limit)
+        self.checks.append(entry)
+
+
+def open_session(job: dict[str, Any], jobdir: Path, tmp: Path, frame: Frame, started: float) -> Session:
+    """Read the job and load its reference; raises JobError for what cannot be done."""
+    if job.get("device", "cpu") != "cpu":
+        raise JobError(f"device {job['device']!r} is not supported yet")
+    limits = {"build_s": 120.0, "call_s": 20.0, "wall_s": 600.0, "arena_bytes": 1 << 28, **job.get("limits", {})}
+    job["limits"] = limits
+    cases = [parse_case(c) for c in job["cases"]]
+    oracle = Oracle(frame, jobdir, job.get("reference", "oracle/reference.py:ref"), job.get("reference_check", ""))
+    return Session(
+        job=job, jobdir=jobdir, tmp=tmp, frame=frame, oracle=oracle, cases=cases,
+        raw_cases={c["case_id"]: c for c in job["cases"]},
+        arms={a["name"]: parse_arm(a) for a in job["arms"]},
+        deadline=started + limits["wall_s"] * 0.95 - 1.0,
+    )  # fmt: skip
+
+
+def fresh_dir(parent: Path, name: str) -> Path:
+    """A new empty private directory."""
+    path = parent / f"{name}-{os.urandom(4).hex()}"
+    path.mkdir(mode=0o700)
+    return path

@@ -1,0 +1,103 @@
+"""What a new repo is asked to hold: a contract, its cases, and where reference and baseline come from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from kernelpilot_helpers import contract
+from kernelpilot_helpers.contract import Case, Contract
+from kernelpilot_helpers.errors import BadRecord, Refused
+
+TEMPLATES = Path(__file__).parent / "templates"
+FIX = "edit the request file"
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """One request. A path of None means: the built-in file of the example, else a stub that says what to write."""
+
+    contract: Contract
+    cases: tuple[Case, ...]
+    reference: Path | None = None
+    """File to copy to the place that ``contract.reference.fn`` names."""
+    baseline: Path | None = None
+    """Folder whose files become ``baseline/``."""
+    example: bool = False
+
+
+def template(name: str) -> str:
+    """Text of a template file."""
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def example(*, task: str, op: str = "norm", summary: str = "", gpu: str = "cpu", speedup: float = 1.10) -> Request:
+    """The built-in task, a fused add and RMSNorm, under another name: it locks and measures as it is.
+
+    Raises Refused for an op without a built-in task, BadRecord for a name or target that no contract may hold.
+    """
+    if op != "norm":
+        fix = "describe it in a request file (docs/formats/request.md): kernelpilot scaffold DIR --request FILE"
+        raise Refused(f"there is no built-in task for op {op!r}, only for norm", where="--op", fix=fix)
+    doc = contract.read_toml(template("contract.toml").encode(), at="template", fix=FIX)
+    doc["task"]["name"] = task
+    doc["task"]["summary"] = summary or doc["task"]["summary"]
+    doc["target"].update(gpu=gpu, speedup=speedup)
+    made = contract.from_document(doc, at="flags")
+    cases = contract.parse_cases(template("cases.jsonl").encode(), made, at="template")
+    return Request(contract=made, cases=cases, example=True)
+
+
+def parse_request(data: bytes, at: str) -> Request:
+    """A request file: ``contract.toml`` plus ``[[cases]]`` plus, if wanted, two paths relative to the file.
+
+    ``reference = "file.py"`` (or ``"file.py:function"``) and ``baseline = "folder"`` (holding ``candidate.py``).
+    Raises BadRecord naming every fault.
+    """
+    doc = contract.read_toml(data, at=at, fix=FIX)
+    doc = {"format": contract.CONTRACT.format, "version": contract.CONTRACT.version, **doc}
+    cases = doc.pop("cases", [])
+    here = Path(at).parent
+    reference = _reference(doc, here, at)
+    baseline = _baseline(doc, here, at)
+    made = contract.from_document(doc, at=at)
+    if not isinstance(cases, list):
+        raise BadRecord("cases: want [[cases]] tables", where=at, fix=FIX)
+    return Request(
+        contract=made,
+        cases=contract.cases.from_documents(cases, made, at=at),
+        reference=reference or _beside(here, made.reference.fn),
+        baseline=baseline or ((here / "baseline") if (here / "baseline").is_dir() else None),
+    )
+
+
+def _beside(here: Path, spec: str) -> Path | None:
+    path = here / spec.partition(":")[0]
+    return path if path.is_file() else None
+
+
+def _reference(doc: dict[str, Any], here: Path, at: str) -> Path | None:
+    given = doc.get("reference")
+    if not isinstance(given, str):
+        return None
+    name, _, function = given.partition(":")
+    path = here / name
+    if not path.is_file():
+        raise BadRecord(f"reference = {given!r}: no such file", where=at, fix=FIX)
+    doc["reference"] = {"fn": f"reference.py:{function or 'ref'}"}
+    return path
+
+
+def _baseline(doc: dict[str, Any], here: Path, at: str) -> Path | None:
+    given = doc.get("baseline")
+    if given is not None and not isinstance(given, str):
+        return None
+    if given is None:
+        doc["baseline"] = [{"id": "baseline"}]
+        return None
+    path = here / given
+    if not (path / "candidate.py").is_file():
+        raise BadRecord(f"baseline = {given!r}: want a folder that holds candidate.py", where=at, fix=FIX)
+    doc["baseline"] = [{"id": "baseline"}]
+    return path

@@ -1,0 +1,66 @@
+"""``--demo``: set up without touching the user's clients or command, then run the main job to its report."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from kernelpilot_install import taskpython
+from kernelpilot_install.options import Options
+from kernelpilot_install.places import Places
+from kernelpilot_install.plan import tool_recipe
+from kernelpilot_install.private import private_environment
+from kernelpilot_install.steps import ensure, opened
+from kernelpilot_install.venvs import Pip, Recipe, read_stamp
+
+
+def task_recipe(at: Places) -> Recipe:
+    """A small Python for tasks: numpy only. The demo never downloads torch."""
+    lock = at.clone / "requirements-task.lock"
+    return Recipe(path=at.data / "task-venv", title="tasks (numpy)", requirements=(lock,))
+
+
+def demo_recipe(o: Options, at: Places) -> Recipe:
+    """The tool's venv; one of its own when that one runs another clone, which a demo must not re-point."""
+    recipe = tool_recipe(at, dev=o.dev)
+    stamp = read_stamp(recipe.path)
+    if stamp is not None and stamp.get("clone") != str(at.clone):
+        return replace(recipe, path=at.data / "demo-venv", title="the demo")
+    return recipe
+
+
+def fresh_folder(here: Path) -> Path:
+    """``kernelpilot-demo`` in ``here``, numbered when that exists."""
+    folder, n = here / "kernelpilot-demo", 1
+    while folder.exists() or folder.is_symlink():
+        n += 1
+        folder = here / f"kernelpilot-demo-{n}"
+    return folder
+
+
+def run(o: Options, *, at: Places, env: Mapping[str, str], pip: Pip) -> int:
+    """Set up, run, and pass the demo's exit code on (128 + signal when it was killed)."""
+    found = taskpython.find(env, taskpython.NUMPY_OR_TORCH, never=at.data)
+    if env.get("KERNELPILOT_PYTHON") and (found is None or found.source != "KERNELPILOT_PYTHON"):
+        print(f"note: KERNELPILOT_PYTHON={env['KERNELPILOT_PYTHON']} has no numpy or torch, so it is not used")
+    tool, task = demo_recipe(o, at), task_recipe(at)
+    folder = o.directory or fresh_folder(Path.cwd())
+    command = found.command if found else shlex.quote(str(task.python))
+    argv = [str(tool.path / "bin" / "kernelpilot"), "demo", "--dir", str(folder)]
+    recipes = [tool] if found else [tool, task]
+    if o.dry_run:
+        for r in recipes:
+            print(f"would make sure of the venv {r.path}")
+        print(f"would run {shlex.join(argv)}\n  with KERNELPILOT_PYTHON={command} and a private HOME")
+        print("dry run: nothing was changed")
+        return 0
+    with opened(at) as book:
+        ensure(recipes, book, pip)
+    print(f"- the demo, in {folder}; its task Python: {command} ({found.source if found else 'made for it'})")
+    with private_environment(env) as private:
+        private["KERNELPILOT_PYTHON"] = command
+        code = subprocess.run(argv, env=private, check=False, stdin=subprocess.DEVNULL).returncode
+    return code if code >= 0 else 128 - code
