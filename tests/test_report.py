@@ -6,10 +6,10 @@ import time
 from html.parser import HTMLParser
 
 import msgspec
-from tests.report_sim import EVIL, baseline, bench, row, seven, wrong
 
 from kernelpilot_helpers.records import Fault
 from kernelpilot_helpers.report import ReportData, RunFacts, render
+from tests.report_sim import EVIL, baseline, bench, row, seven, wrong
 
 
 class _Page(HTMLParser):

@@ -6,11 +6,11 @@ import re
 
 import msgspec
 import pytest
-from tests.report_sim import baseline, bench, row
 
 from kernelpilot_helpers.ledger import Interval
 from kernelpilot_helpers.report import ReportData, RunFacts, render
 from kernelpilot_helpers.report.axes import span, ticks
+from tests.report_sim import baseline, bench, row
 
 
 def _coordinates(html: str) -> list[tuple[float, float]]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.report_sim import seven, write_repo
-
 from kernelpilot_helpers.report import collect, render
+from tests.report_sim import seven, write_repo
 
 
 def test_collect_reads_what_the_referee_wrote(tmp_path: Path) -> None:

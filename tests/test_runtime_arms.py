@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.jobs import BASELINE, C_CANDIDATE, KERNEL, WRAPPER, materialise, norm_case
 
 from kernelpilot_helpers.attempt.job import Limits, TimeSpec, VerifySpec
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.executors.local import LocalLab
 from kernelpilot_helpers.executors.task_python import find
+from tests.jobs import BASELINE, C_CANDIDATE, KERNEL, WRAPPER, materialise, norm_case
 
 ONE = (norm_case(4, 64),)
 QUICK = VerifySpec(seeds=1, calls=2)

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.bench_sim import CASES, simulate
 
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.benchmark import Bench, judge
 from kernelpilot_helpers.policy import ACCEPT, CPU
+from tests.bench_sim import CASES, simulate
 
 pytestmark = pytest.mark.property
 FLIP = {"IMPROVED": "REGRESSED", "REGRESSED": "IMPROVED", "SAME": "SAME", "AMBIGUOUS": "AMBIGUOUS"}

@@ -11,7 +11,7 @@ from statistics import median
 from kernelpilot_helpers.attempt.raw import Raw, Samples
 from kernelpilot_helpers.errors import NotComparable, Refused
 
-VOLATILE = frozenset({"started", "finished", "seconds", "clock_ns", "load", "pid"})
+VOLATILE = frozenset({"started", "seconds", "clock_ns", "phase_seconds"})
 """Environment keys that differ between two jobs of one booking and say nothing about speed."""
 FIX = "measure both arms again in one job: kernelpilot bench"
 Key = tuple[int, str, str]

@@ -21,7 +21,7 @@ from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.runs import Intent
 from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
 
-REPEATABLE = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence")
+REPEATABLE = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence", "suspect")
 """Reason codes that say nothing about the candidate: the same tree may be attempted again without ``--again``."""
 
 

@@ -103,7 +103,7 @@ def step(facts: Facts, runs: Runs) -> Ask | Outcome:
         )
     raws = (runs.main, *runs.more)
     verified = correctness.judge(merged(raws), numerics=facts.numerics, expectation=facts.expect)
-    bad = _not_correct(verified, ids) or _lying_clock(raws, verified, ids)
+    bad = _not_correct(verified, ids) or _clocks(raws, verified, ids)
     if bad is not None:
         return bad
     bench = _judge(facts, raws, facts.tier)
@@ -122,7 +122,7 @@ def _confirmation(facts: Facts, runs: Runs, bench: Bench, ids: tuple[str, str]) 
         why = "an improvement counts when fresh processes and seeds show it again"
         return Ask(role="confirm", phases=("verify", "time"), pairs=bench.pairs, first_pair=0, why=why)
     verified = correctness.judge(runs.confirm, numerics=facts.numerics, expectation=facts.expect)
-    bad = _not_correct(verified, ids) or _lying_clock((runs.confirm,), verified, ids)
+    bad = _not_correct(verified, ids) or _clocks((runs.confirm,), verified, ids)
     if bad is not None:
         return bad
     once = fixed_look(facts.tier, bench.pairs)
@@ -176,13 +176,14 @@ def _not_correct(verified: Correct | Wrong | Broken, ids: tuple[str, str]) -> Ou
     return Outcome(verdict=word, reason=verified.reason, verification=verified, build_id=ids[0], binary_id=ids[1])
 
 
-def _lying_clock(raws: Sequence[Raw], verified: Correct | Wrong | Broken, ids: tuple[str, str]) -> Outcome | None:
-    findings = benchmark.suspicions(raws)
+def _clocks(raws: Sequence[Raw], verified: Correct | Wrong | Broken, ids: tuple[str, str]) -> Outcome | None:
+    """The clocks must tell one story: a lying candidate is WRONG, a disturbed machine decides nothing."""
+    findings = sorted(benchmark.suspicions(raws), key=lambda f: not f.code.startswith("cheat."))
     if not findings:
         return None
     first = findings[0]
     return Outcome(
-        verdict="WRONG",
+        verdict="WRONG" if first.code.startswith("cheat.") else "AMBIGUOUS",
         reason=f"{first.code}: {first.text}",
         verification=verified,
         build_id=ids[0],

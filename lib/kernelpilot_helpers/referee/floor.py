@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelpilot_helpers import benchmark, correctness, policy
+from kernelpilot_helpers.attempt.job import Job, TimeSpec, VerifySpec
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.correctness import Correct
 from kernelpilot_helpers.errors import KernelPilotError
@@ -64,12 +65,16 @@ def judge(workspace: Workspace, raw: Raw, *, run: str, at: str) -> FloorRecord:
 
 def expectation(workspace: Workspace) -> correctness.Expectation:
     """Which checks must be present before anything is called correct."""
-    return correctness.Expectation(
-        cases=tuple(c.case_id for c in workspace.resolved),
-        outputs=workspace.outputs,
-        seeds=policy.POLICY.verify_seeds,
-        library_calls=workspace.contract.policy.library_calls,
-        timed_cases=workspace.timed,
+    return correctness.expect(
+        Job(
+            job_id="",
+            phases=("verify", "time"),
+            library_calls=workspace.contract.policy.library_calls,
+            cases=workspace.resolved,
+            arms=(),
+            verify=VerifySpec(seeds=policy.POLICY.verify_seeds),
+            time=TimeSpec(pairs=2),
+        )
     )
 
 

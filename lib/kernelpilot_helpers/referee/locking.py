@@ -15,6 +15,7 @@ from kernelpilot_helpers.correctness import AuditReport
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.ledger.model import Motivation, Row
+from kernelpilot_helpers.referee import floor as floor_control
 from kernelpilot_helpers.referee import jobs, measure, recover, runs, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.runs import FloorRecord, Intent
@@ -127,7 +128,9 @@ def _audit(bench: measure.Bench, base: Intent) -> tuple[str, AuditReport]:
     program = jobs.baseline_program(ws, base.tree)
     question = jobs.Question(job_id=run, phases=("audit",), arms={"A": program})
     raw = measure.run_job(bench, msgspec.structs.replace(base, run=run, role="audit"), question)
-    report = correctness.audit(raw, numerics=ws.numerics, outputs=ws.outputs)
+    report = correctness.audit(
+        raw, numerics=ws.numerics, outputs=ws.outputs, shapes=floor_control.expectation(ws).shapes
+    )
     if report.refused:
         aside = ws.root / LOCAL / "interrupted" / run
         shutil.rmtree(aside, ignore_errors=True)

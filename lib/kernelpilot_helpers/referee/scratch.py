@@ -20,11 +20,12 @@ from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.correctness import Broken, Correct, Wrong
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.lab import Lab
-from kernelpilot_helpers.referee import floor, jobs, runs, sources, workspace
+from kernelpilot_helpers.referee import floor, jobs, sources, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
 
 Mode = Literal["build", "verify", "bench", "try"]
+BASELINE = "baseline"
 PHASES: dict[Mode, tuple[Phase, ...]] = {
     "build": (),
     "verify": ("verify",),
@@ -62,10 +63,11 @@ class Tried:
 def run(start: Path, variant: str | None, *, mode: Mode, lab: Lab, clock: Clock) -> Tried:
     """Do one of the four on the variant's directory. Raises KernelPilotError; a wrong kernel is a result."""
     ws = workspace.open_repo(start, need_lock=mode != "build")
-    name = sources.choose_variant(ws, variant)
-    tree = proc.snapshot(ws.root, f"{ws.variants}/{name}")
+    name = BASELINE if _means_baseline(ws, variant) else sources.choose_variant(ws, variant)
+    tree = proc.snapshot(ws.root, BASELINE if name == BASELINE else f"{ws.variants}/{name}")
     folder = _new(ws)
-    raw = _measure(ws, folder, tree, mode, lab)
+    candidate = jobs.baseline_program(ws, tree) if name == BASELINE else jobs.variant_program(tree)
+    raw = _measure(ws, folder, candidate, mode, lab)
     verification = None
     if mode in ("verify", "try"):
         verification = correctness.judge(raw, numerics=ws.numerics, expectation=_expectation(ws, mode))
@@ -105,8 +107,14 @@ def _expectation(ws: Workspace, mode: Mode) -> correctness.Expectation:
     return full if mode == "try" else msgspec.structs.replace(full, timed_cases=())
 
 
-def _measure(ws: Workspace, folder: Path, tree: str, mode: Mode, lab: Lab) -> Raw:
-    candidate = jobs.variant_program(tree)
+def _means_baseline(ws: Workspace, variant: str | None) -> bool:
+    """``baseline`` by name, or nothing named in a repo that has no variant yet."""
+    if variant is not None:
+        return variant == BASELINE and not (ws.root / ws.variants / BASELINE).is_dir()
+    return not any(p.is_dir() for p in (ws.root / ws.variants).glob("*"))
+
+
+def _measure(ws: Workspace, folder: Path, candidate: jobs.Program, mode: Mode, lab: Lab) -> Raw:
     arms: dict[jobs.ArmName, jobs.Program] = {"B": candidate}
     if mode != "build":
         best, baseline = ws.best(), jobs.baseline_program(ws, ws.baseline().tree)
@@ -145,6 +153,3 @@ def promoted(start: Path, try_id: str) -> Meta:
         kept = ", ".join(sorted(p.name for p in path.parent.parent.glob("try-*"))) or "none"
         raise Refused(f"no try {try_id!r} is kept (there are: {kept})", fix="kernelpilot try VARIANT")
     return records.load(path, META)
-
-
-__all__ = ["META", "Meta", "Mode", "Tried", "promoted", "run", "runs"]

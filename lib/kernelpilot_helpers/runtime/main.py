@@ -16,7 +16,7 @@ from typing import Any
 
 from . import building, env, frames, mutants, timing, verify, zygote
 from .arms import Nursery
-from .procs import PR_SET_DUMPABLE, cores, die_with, pin, prctl
+from .procs import PR_SET_DUMPABLE, cores, die_with, keep_memory, pin, prctl
 from .session import ArmDied, Session, open_session
 from .spec import JobError
 
@@ -35,6 +35,7 @@ def main(argv: list[str], *, script: str) -> int:
         print(USAGE, file=sys.stderr)
         return 2
     prctl(PR_SET_DUMPABLE, 0)
+    keep_memory()
     for folder in argv:
         path = Path(folder).resolve()
         if not (path / "job.json").is_file():

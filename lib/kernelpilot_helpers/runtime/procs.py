@@ -12,12 +12,22 @@ from pathlib import Path
 PR_SET_PDEATHSIG = 1
 PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
+M_TRIM_THRESHOLD = -1
+M_MMAP_THRESHOLD = -3
 
 
 def prctl(option: int, value: int) -> None:
     """``prctl(2)``; does nothing where there is none."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+
+
+def keep_memory() -> None:
+    """Let this process's allocator keep freed memory: large arrays come and go, and page faults cost more."""
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        for option in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
+            libc.mallopt(option, 1 << 30)
 
 
 def die_with(parent: int) -> None:
@@ -94,3 +104,28 @@ def close_all_but(keep: set[int]) -> None:
         if fd > 2 and fd not in keep:
             with contextlib.suppress(OSError):
                 os.close(fd)
+
+
+AWAKE = """
+import os, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+parent = int(sys.argv[2])
+while os.getppid() == parent:
+    for _ in range(20000):
+        pass
+"""
+
+
+def keep_awake(core: int | None) -> subprocess.Popen[bytes] | None:
+    """Keep the arms' core from sleeping between blocks: a spinner that runs only when nothing else wants the core.
+
+    A halted core wakes in hundreds of microseconds on a virtual machine, longer than a block takes. SCHED_IDLE
+    yields to a woken worker at once. None where the arms share the parent's core or the system has no such class.
+    """
+    if core is None or not hasattr(os, "SCHED_IDLE"):
+        return None
+    return subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", AWAKE, str(core), str(os.getpid())],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={},
+    )  # fmt: skip

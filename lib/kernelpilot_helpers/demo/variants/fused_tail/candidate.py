@@ -1,4 +1,4 @@
-"""Sixteen partial sums; forgets the columns past the last whole sixteen."""
+"""Sixteen partial sums; the loop that writes forgets the columns past the last whole sixteen."""
 
 import ctypes
 

@@ -20,6 +20,11 @@ void add_rmsnorm(const float *x, float *residual, const float *weight, float *ou
         for (int lane = 0; lane < 16; lane++) {
             sum += part[lane];
         }
+        for (int64_t col = cols - cols % 16; col < cols; col++) {
+            float s = xr[col] + rr[col];
+            rr[col] = s;
+            sum += (double)s * (double)s;
+        }
         float scale = (float)(1.0 / sqrt(sum / (double)cols + eps));
         for (int64_t col = 0; col + 16 <= cols; col += 16) {
             for (int lane = 0; lane < 16; lane++) {
