@@ -46,7 +46,8 @@ class Zygote:
         self._session = session
         ours, theirs = wire.pair()
         os.set_inheritable(theirs.fileno(), True)
-        argv = [sys.executable, "-I", script, "--zygote", str(theirs.fileno()), session.frame.name, str(os.getpid())]
+        facts = (theirs.fileno(), session.frame.name, os.getpid(), session.core)
+        argv = [sys.executable, "-I", script, "--zygote", *map(str, facts)]
         self._log = session.tmp / f"zygote-{os.urandom(4).hex()}.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(

@@ -16,7 +16,7 @@ from typing import Any
 
 from . import building, env, frames, mutants, timing, verify, zygote
 from .arms import Nursery
-from .procs import PR_SET_DUMPABLE, cores, die_with, keep_memory, pin, prctl
+from .procs import PR_SET_DUMPABLE, cores, die_with, keep_awake, keep_memory, pin, prctl
 from .session import ArmDied, Session, open_session
 from .spec import JobError
 
@@ -26,7 +26,7 @@ USAGE = "usage: python -I kernelpilot_runtime JOBDIR [JOBDIR ...]"
 def main(argv: list[str], *, script: str) -> int:
     """Run each job directory; 0 when every raw.json was written, 2 for a wrong call."""
     if argv[:1] == ["--zygote"]:
-        return zygote.main(int(argv[1]), argv[2], int(argv[3]))
+        return zygote.main(int(argv[1]), argv[2], int(argv[3]), int(argv[4]))
     if argv[:1] == ["--die-with"]:
         if os.getppid() == int(argv[1]):  # not so behind a wrapper that starts Python for us
             die_with(int(argv[1]))
@@ -88,10 +88,13 @@ def run_phases(session: Session, script: str) -> None:
     ours, session.core = cores()
     pin(ours)
     nursery = Nursery(session, script)
+    awake = keep_awake(session.core if session.core != ours else None)
     phases = session.job["phases"]
     try:
         with stopwatch(session, "build"):
             building.build_all(session, nursery, env.compiler())
+        if session.job.get("stop_if_identical") and same_program(session.builds):
+            return
         if "audit" in phases:
             with stopwatch(session, "audit"):
                 mutants.audit(session, nursery)
@@ -103,8 +106,17 @@ def run_phases(session: Session, script: str) -> None:
                 timing.time_all(session, nursery)
     finally:
         nursery.close()
+        if awake is not None:
+            awake.kill()
+            awake.wait()
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, allowed)
+
+
+def same_program(builds: list[dict[str, Any]]) -> bool:
+    """Whether arms A and B were built into one and the same program."""
+    ids = {b["arm"]: b["binary_id"] for b in builds if b["ok"]}
+    return bool(ids.get("A")) and ids.get("A") == ids.get("B")
 
 
 @contextlib.contextmanager
@@ -120,8 +132,9 @@ def stopwatch(session: Session, phase: str) -> Any:
 def write(path: Path, raw: dict[str, Any]) -> None:
     """raw.json by rename: it is there whole or not at all."""
     fresh = path.with_name(path.name + ".tmp")
+    text = json.dumps(raw, allow_nan=False, separators=(",", ":"))  # dump() to a file would encode in Python, slowly
     with fresh.open("w") as file:
-        json.dump(raw, file, allow_nan=False)
+        file.write(text)
         file.flush()
         os.fsync(file.fileno())
     fresh.replace(path)

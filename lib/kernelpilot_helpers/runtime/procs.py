@@ -6,6 +6,8 @@ import contextlib
 import ctypes
 import os
 import signal
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 

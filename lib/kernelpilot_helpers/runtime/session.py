@@ -81,10 +81,13 @@ class Session:
         """Append one ``raw.Check`` (labels: seed_ix, regime, probe, call_ix, output, note, pair)."""
         factor, slack = self.job.get("where_limit", (2.0, 2.0))
         limit = factor * (base.max if base is not None else 0.0) + slack
-        entry = {"arm": arm, "case_id": case.case_id, **labels}
-        entry["stats"] = summary(self.frame, measured, want, base)
-        entry["where"] = where(self.frame, measured, want, limit)
-        self.checks.append(entry)
+        stats = summary(self.frame, measured, want, base)
+        entry = {
+            "arm": arm, "case_id": case.case_id, **labels, "where": where(self.frame, measured, want, limit),
+            "stats": {k: float(f"{v:.6g}") if isinstance(v, float) else v for k, v in stats.items()},
+        }  # fmt: skip
+        # Hundreds of checks are committed with every run: what is at its default is left out.
+        self.checks.append({k: v for k, v in entry.items() if v not in (None, "")})
 
 
 def open_session(job: dict[str, Any], jobdir: Path, tmp: Path, frame: Frame, started: float) -> Session:

@@ -12,16 +12,17 @@ import traceback
 from typing import Any
 
 from . import build, frames, guard, probe, worker  # noqa: F401  (imported before the first fork)
-from .procs import PR_SET_CHILD_SUBREAPER, close_all_but, die_with, look, prctl
+from .procs import PR_SET_CHILD_SUBREAPER, close_all_but, die_with, look, pin, prctl
 from .wire import Answerer
 
 REAP_S = 5.0
 
 
-def main(fd: int, framework: str, parent: int) -> int:
+def main(fd: int, framework: str, parent: int, core: int) -> int:
     """Serve fork and reap requests on ``fd`` until it closes; then kill what is left and end."""
     die_with(parent)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
+    pin(core)
     frame = frames.make(framework)
     gc.collect()
     gc.freeze()
