@@ -159,7 +159,12 @@ def summary(
     return {
         "what": f"A/A gates of the demo's plain C kernel ({VARIANT}), six cases, accept tier, P <= {options.max_pairs}",
         "command": f"python scripts/aa_study.py --gates {options.gates} --max-pairs {options.max_pairs}",
-        "machine": {"cpu": cpu_name(), "cores": os.cpu_count(), "framework": python.framework, "version": python.version},
+        "machine": {
+            "cpu": cpu_name(),
+            "cores": os.cpu_count(),
+            "framework": python.framework,
+            "version": python.version,
+        },
         "policy": msgspec.to_builtins(policy.ACCEPT),
         "summary": {
             "gates": len(gates),

@@ -241,7 +241,9 @@ def test_a_third_arm_is_the_yardstick_and_is_timed_too(lab: LocalLab, tmp_path: 
         time=TimeSpec(pairs=2, blocks=4, sample_us=20.0),
     )  # fmt: skip
     assert raw.died is None and not raw.events
-    assert {c.arm for c in raw.checks if c.probe == "call"} == {"Z", "B"}
+    verified = [c for c in raw.checks if c.probe == "call"]
+    assert {c.arm for c in verified} == {"B"}
+    assert any(c.stats is not None and c.stats.base_rms > 0 for c in verified)
     assert {(s.arm, len(s.ns)) for s in raw.samples} == {("A", 4), ("B", 4), ("Z", 2)}
     timed = [c for c in raw.checks if c.probe == "timed" and c.arm == "A" and c.output == "out"]
     assert timed and all(c.stats and c.stats.base_rms > 0 for c in timed)

@@ -98,6 +98,10 @@ class Policy:
     """The worker's ticks and the parent's wall clock may differ by this share of a block's time ..."""
     clock_disagree_us: float = 100.0
     """... and by this much, after the incumbent's own overhead is taken off: beyond both is a lying clock."""
+    charge_disagree: float = 0.03
+    """The processor time charged beyond the worker's ticks may differ between the arms by this share of a block ..."""
+    charge_disagree_us: float = 15.0
+    """... and by this much (measured between honest arms: under 8 us at the median): beyond both is hidden work."""
     screen_gross: float = 2.0
     """Without an interval, REGRESSED needs every pair beyond this many non-inferiority margins."""
     build_s: float = 120.0

@@ -127,6 +127,8 @@ class Samples(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     calls: int
     ns: tuple[int, ...]
     wall_ns: tuple[int, ...]
+    cpu_ns: tuple[int, ...] = ()
+    """Processor time the kernel charged the worker from each block's command to the next command; may be absent."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Is the worker's clock honest? Its ticks are held against the parent's wall clock, block by block."""
+"""Is the worker's clock honest? Its ticks are held against the parent's clock and the kernel's, block by block."""
 
 from __future__ import annotations
 
@@ -70,12 +70,36 @@ def _hides(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> bool:
     return bool(both) and _most([median(_overheads(y)) - median(_overheads(x)) > limit for x, y in both])
 
 
+def _unclaimed(item: Samples) -> float:
+    """Processor time charged for a block and not claimed by its ticks: median, nanoseconds."""
+    return median(c - t for c, t in zip(item.cpu_ns, item.ns, strict=True))
+
+
+def _hidden(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> str:
+    """Work of arm B that its ticks leave out: the kernel charged its process more than they explain.
+
+    A waiting or preempted process is charged nothing, so a busy machine does not show here. Arm A's own overhead
+    (reading the command, writing the reply) is the yardstick, to be exceeded in most pairs.
+    """
+    of_a = {s.pair: _unclaimed(s) for s in a if s.cpu_ns}
+    both = [(of_a[s.pair], _unclaimed(s)) for s in b if s.cpu_ns and s.pair in of_a]
+    limit = max(policy.charge_disagree * median(t for s in b for t in s.ns), policy.charge_disagree_us * 1000)
+    if not both or not _most([y - x > limit for x, y in both]):
+        return ""
+    mine, usual = median(y for _, y in both), median(x for x, _ in both)
+    if mine - usual <= limit:
+        return ""
+    return f"the kernel charged {_us(mine)} a block beyond the worker's own clock, {_us(usual)} for the incumbent"
+
+
 def _unread(items: Sequence[Samples]) -> str:
     """Why these ticks or walls are no measurement at all, whatever the other arm's are."""
     if text := _dead(items):
         return text
     if any(len(s.wall_ns) != len(s.ns) for s in items):
         return "not every block was timed by the parent's clock"
+    if any(len(s.cpu_ns) not in (0, len(s.ns)) for s in items):
+        return "not every block has its processor time"
     return _said(items) if _most([_backward(s) for s in items]) else ""
 
 
@@ -86,6 +110,8 @@ def _case(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> tuple[s
         return of_a, of_b, SUSPECT if of_a else CHEAT
     if _hides(a, b, policy):
         return "", f"{_said(b)}; the incumbent's own overhead does not explain it", CHEAT
+    if text := _hidden(a, b, policy):
+        return "", text, CHEAT
     slow = [_most([_beyond(s, policy) for s in items]) for items in (a, b)]
     return _said(a) if slow[0] else "", _said(b) if slow[1] else "", SUSPECT
 
@@ -95,8 +121,9 @@ def suspicions(
 ) -> tuple[Finding, ...]:
     """Faults of the clocks, case by case; empty means that both clocks tell one story.
 
-    ``cheat.clock`` (arm B): ticks that are zero, constant, longer than the parent's span, or short of it by more
-    than the incumbent's overhead explains. ``suspect.clock``: a busy machine, or the incumbent's; measure again.
+    ``cheat.clock`` (arm B): ticks that are zero, constant, longer than the parent's span, or short of it, or of the
+    processor time charged, by more than the incumbent's overhead explains. ``suspect.clock``: a busy machine, or
+    the incumbent's; measure again.
     """
     groups: defaultdict[str, dict[str, list[Samples]]] = defaultdict(lambda: {arm: [] for arm in arms})
     for raw in raws:

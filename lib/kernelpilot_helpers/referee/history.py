@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 from kernelpilot_helpers import ledger, proc
@@ -23,7 +24,7 @@ def all_faults(root: Path) -> list[Fault]:
     versions = [(commit[:12], _blob(root, commit)) for commit in commits]
     versions.append(("the worktree", path.read_bytes() if path.exists() else b""))
     out: list[Fault] = []
-    for (older, before), (_, after) in zip(versions, versions[1:], strict=False):
+    for (older, before), (_, after) in itertools.pairwise(versions):
         out += _compare(before, after, older)
     return out
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -14,8 +15,10 @@ from typing import Any
 
 from . import wire
 from .arena import Arena
+from .charges import Charges
 from .guard import is_system
 from .procs import look, mapped_libraries
+from .seal import Seal
 from .session import ArmDied, Session, fresh_dir
 from .spec import Arm, JobError
 
@@ -57,6 +60,8 @@ class Zygote:
         theirs.close()
         self._line = wire.Caller(ours)
         self._ready = False
+        self._known: set[int] = set()
+        """Workers alive, and orphans that were reported."""
 
     def ask(self, command: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
         """One command; the first waits until the framework is imported. Raises JobError when it is gone."""
@@ -82,12 +87,25 @@ class Zygote:
             "private": str(private), "build": str(build), "source": str(session.source(arm)),
             "entry": arm.entry, "build_key": arm.build_key, "known": session.known.get(arm.name, {}),
             "stages": list(session.job.get("stages", ("entry",))), "core": session.core,
+            "watch": not (session.job.get("library_calls", False) or arm.is_baseline),
             "closed": [str(session.jobdir), str(session.tmp)],
         }  # fmt: skip
         pid = self.ask({"op": "fork", "spec": spec}, [theirs.fileno(), log])["pid"]
         theirs.close()
         os.close(log)
+        self._known.add(pid)
         return Worker(session, self, arm, pid, wire.Caller(ours), log_path)
+
+    def reap(self, pid: int, *, kill: bool) -> dict[str, Any]:
+        """How a worker ended. What it left behind has become the zygote's child: it is killed and reported."""
+        how = self.ask({"op": "reap", "pid": pid, "kill": kill})
+        self._known.discard(pid)
+        for orphan in set(look(self._process.pid).children) - self._known:
+            self._known.add(orphan)
+            with contextlib.suppress(OSError):
+                os.kill(orphan, signal.SIGKILL)
+            self._session.event(self._session.suspect, "cheat.subprocess", "a process was left behind")
+        return how
 
     def close(self) -> None:
         """End the zygote; it kills what is left of its workers."""
@@ -111,6 +129,7 @@ class Worker:
         self._line = line
         self._log = log
         self._gone = False
+        self._charges = Charges(pid)
 
     def ask(self, command: dict[str, Any], *, limit: float, stage: str, fds: Sequence[int] = ()) -> dict[str, Any]:
         """One command; raises ArmDied for a death, a time-out, a forged reply or a candidate's exception."""
@@ -136,6 +155,7 @@ class Worker:
 
     def run(self, slots: Sequence[int]) -> tuple[int, int]:
         """Call the entry on ``slots`` in order: (worker's ns, our ns around the command)."""
+        self._charges.open(self.case_id)
         started = time.perf_counter_ns()
         reply = self.ask({"op": "run", "slots": list(slots)}, limit=self._session.job["limits"]["call_s"], stage="call")
         wall = time.perf_counter_ns() - started
@@ -151,6 +171,7 @@ class Worker:
 
     def map(self, arena: Arena) -> None:
         """Hand ``arena`` over and let the candidate prepare for its case."""
+        self._charges.close()
         self.case_id = arena.case.case_id
         command = {"op": "arena", "case": self._session.raw_cases[self.case_id], "slots": arena.slots}
         limit = self._session.job["limits"]["call_s"]
@@ -180,6 +201,8 @@ class Worker:
         """Orderly end: last looks, then the process group is killed."""
         if self._gone:
             return
+        self._charges.close()
+        self._charges.give(self._session.samples, self.arm.name, self.pair)
         with contextlib.suppress(ArmDied):
             self.ask({"op": "end"}, limit=5.0, stage="call")
             self.loaded()
@@ -212,7 +235,7 @@ class Worker:
             return {"signal": None, "exit": None}
         self._gone = True
         self._line.sock.close()
-        return self._zygote.ask({"op": "reap", "pid": self.pid, "kill": kill})
+        return self._zygote.reap(self.pid, kill=kill)
 
     def _tail(self) -> str:
         return self._log.read_text(errors="replace")[-LOG_BYTES:]
@@ -232,10 +255,20 @@ class Nursery:
         self._script = script
         self._live = [Zygote(session, script)]
         self._next: Zygote | None = None
+        self._seal = Seal([session.jobdir / "arms", session.jobdir / "oracle"], Path(__file__).parent)
 
     def fork(self, arm: Arm) -> Worker:
-        """A worker of the current zygote."""
+        """A worker of the current zygote. Raises ArmDied when a file that it would run is no longer the job's."""
+        if self._tampered():
+            log = "a file of the job was changed while it ran"
+            raise ArmDied({"arm": self._session.suspect, "stage": "protocol", "log": log})
         return self._live[-1].fork(arm)
+
+    def _tampered(self) -> bool:
+        broken = self._seal.broken()
+        for name in broken:
+            self._session.event(self._session.suspect, "cheat.writes_source", f"{name} was changed while the job ran")
+        return bool(broken)
 
     def start_next(self) -> None:
         """Let the next zygote import its framework while this one still works."""
@@ -252,6 +285,7 @@ class Nursery:
 
     def close(self) -> None:
         """End every zygote."""
+        self._tampered()
         for zygote in [*self._live, *([self._next] if self._next else [])]:
             zygote.close()
         self._live, self._next = [], None

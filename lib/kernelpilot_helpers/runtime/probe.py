@@ -21,9 +21,8 @@ def library_calls(frame: Frame, entry: Callable[..., Any], kwargs: Mapping[str, 
     return _numpy_calls(frame, entry, kwargs)
 
 
-def _numpy_calls(frame: Frame, entry: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[str]:
-    seen: set[str] = set()
-    numpy = frame.xp
+def watched(numpy: Any, seen: set[str]) -> Any:
+    """A kind of numpy array that adds the name of every function of numpy used on it to ``seen``."""
     array: Any = numpy.ndarray
 
     def plain(x: Any) -> Any:
@@ -39,6 +38,8 @@ def _numpy_calls(frame: Frame, entry: Callable[..., Any], kwargs: Mapping[str, A
         return x.view(Watched) if type(x) is array else x
 
     class Watched(array):  # type: ignore[misc, unused-ignore]
+        __slots__ = ()
+
         def __array_ufunc__(self, ufunc: Any, method: str, *args: Any, **kw: Any) -> Any:
             seen.add(ufunc.__name__)
             return back(getattr(ufunc, method)(*plain(args), **plain(kw)))
@@ -47,7 +48,14 @@ def _numpy_calls(frame: Frame, entry: Callable[..., Any], kwargs: Mapping[str, A
             seen.add(func.__name__)
             return back(func(*plain(args), **plain(kw)))
 
-    entry(**{k: v.view(Watched) if type(v) is array else v for k, v in kwargs.items()})
+    Watched.__name__ = Watched.__qualname__ = array.__name__
+    return Watched
+
+
+def _numpy_calls(frame: Frame, entry: Callable[..., Any], kwargs: Mapping[str, Any]) -> list[str]:
+    seen: set[str] = set()
+    kind = watched(frame.xp, seen)
+    entry(**{k: v.view(kind) if isinstance(v, frame.xp.ndarray) else v for k, v in kwargs.items()})
     return sorted(seen)
 
 

@@ -77,6 +77,11 @@ class Session:
         """The arm whose own error is the yardstick."""
         return next((a for a in self.arms.values() if a.is_baseline), None)
 
+    @property
+    def suspect(self) -> str:
+        """The arm that is not trusted yet: blamed for what cannot be traced to one worker."""
+        return "B" if "B" in self.arms else next(iter(self.arms))
+
     def check(self, arm: str, case: Case, measured: Measured, want: Want, base: Any, **labels: Any) -> None:
         """Append one ``raw.Check`` (labels: seed_ix, regime, probe, call_ix, output, note, pair)."""
         factor, slack = self.job.get("where_limit", (2.0, 2.0))

@@ -18,7 +18,7 @@ from . import build
 from .arena import layout
 from .frames import Frame
 from .guard import Guard
-from .probe import library_calls
+from .probe import library_calls, watched
 from .procs import die_with, pin
 from .spec import Case, parse_case
 from .wire import Answerer
@@ -71,6 +71,7 @@ def serve(port: Answerer, arm: Loaded, guard: Guard) -> None:
         except BaseException as fault:  # noqa: BLE001  (a candidate may raise anything, SystemExit too)
             text = str(fault) if isinstance(fault, build.BuildError) else traceback.format_exc()
             body = {"error": text[-LOG_CHARS:], "stage": arm.stage}
+        arm.tell_library()
         body["events"] = guard.take()
         port.reply(command, body)
 
@@ -88,6 +89,16 @@ class Loaded:
         self._prepare: Callable[..., Any] | None = None
         self._plan: Callable[..., Any] | None = None
         self._calls: list[dict[str, Any]] = []
+        self._used: set[str] = set()
+        watch = spec["watch"] and frame.name == "numpy"
+        self._kind = watched(frame.xp, self._used) if watch else None
+        """Tensors of every call are of this kind: one call watched among others could be told from them."""
+
+    def tell_library(self) -> None:
+        """Report the framework's operations seen since the last command."""
+        if self._used:
+            self._guard.note("policy.library_call", ", ".join(sorted(self._used)))
+            self._used.clear()
 
     def load(self, _command: dict[str, Any], _fds: list[int]) -> dict[str, Any]:
         """Import the candidate, which builds it; answer what was built."""
@@ -131,11 +142,15 @@ class Loaded:
             os.close(fd)
         static = {r.tensor.name: self._view(memory, r) for r in plan.static}
         extra = self._state(case, static)
+        shared = {name: self._watch(tensor) for name, tensor in static.items()}
         self._calls = [
-            {**{r.tensor.name: self._view(memory, r) for r in slot}, **static, **case.scalars, **extra}
+            {**{r.tensor.name: self._watch(self._view(memory, r)) for r in slot}, **shared, **case.scalars, **extra}
             for slot in plan.slots
         ]
         return {}
+
+    def _watch(self, tensor: Any) -> Any:
+        return tensor if self._kind is None else tensor.view(self._kind)
 
     def _view(self, memory: mmap.mmap, region: Any) -> Any:
         tensor = region.tensor

@@ -1,0 +1,216 @@
+"""The ordinary commands on the real runtime, as a user types them: one small repo from scaffold to report."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kernelpilot_helpers import demo
+from tests.taskpy import NUMPY, TORCH, needs_numpy, needs_torch
+
+KEYS = {"version", "verdict", "partial", "reason", "geomean", "vs_baseline", "cases", "run_ids"}
+CASE_KEYS = {"case_id", "speedup", "ci_low", "ci_high"}
+SMALL = """
+[task]
+name = "add_rmsnorm"
+op = "norm"
+summary = "residual += x; out = residual / rms(residual) * weight"
+[target]
+gpu = "cpu"
+[axes]
+M = {var = [1, 512]}
+N = {var = [8, 4096]}
+[policy]
+library_calls = true
+[tensors]
+x = {role = "in", dtype = "float32", shape = ["M", "N"]}
+residual = {role = "inout", dtype = "float32", shape = ["M", "N"]}
+weight = {role = "static", dtype = "float32", shape = ["N"], gen = "uniform(0.5,1.5)"}
+out = {role = "out", dtype = "float32", shape = ["M", "N"]}
+eps = {role = "scalar", dtype = "float32", gen = "const(1e-6)"}
+"""
+CASES = '[[cases]]\ncase_id = "m{m}_n{n}"\naxes = {{M = {m}, N = {n}}}\n'
+HOLE = "kernelpilot_runtime"
+
+
+def kernelpilot(*argv: str, cwd: Path, python: str = NUMPY, code: int | None = 0) -> subprocess.CompletedProcess[str]:
+    """One command; fails the test when it ends otherwise than with ``code``."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kernelpilot_helpers", *argv],
+        cwd=cwd, env={**os.environ, "KERNELPILOT_PYTHON": python}, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert code is None or done.returncode == code, (argv, done.returncode, done.stdout, done.stderr)
+    assert "Traceback" not in done.stderr
+    return done
+
+
+def answer(*argv: str, cwd: Path, python: str = NUMPY, code: int | None = 0) -> dict[str, Any]:
+    """The object of one command with --json."""
+    data = json.loads(kernelpilot(*argv, "--json", cwd=cwd, python=python, code=code).stdout)
+    assert isinstance(data, dict)
+    return data
+
+
+def add_variant(repo: Path, slug: str) -> None:
+    target = repo / "src" / "add_rmsnorm" / "variants" / slug
+    shutil.copytree(demo.VARIANTS / slug, target, ignore=shutil.ignore_patterns("__pycache__"))
+
+
+@pytest.fixture(scope="module")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small repo locked once by the real runtime."""
+    folder = tmp_path_factory.mktemp("end to end")
+    (folder / "baseline").mkdir()
+    template = Path(demo.__file__).parents[1] / "scaffold" / "templates"
+    shutil.copyfile(template / "baseline" / "candidate.py", folder / "baseline" / "candidate.py")
+    shutil.copyfile(template / "reference.py", folder / "reference.py")
+    cases = "".join(CASES.format(m=m, n=n) for m, n in ((16, 4000), (64, 1000), (256, 250)))
+    (folder / "request.toml").write_text(SMALL + cases)
+    answer("scaffold", "repo", "--request", "request.toml", cwd=folder)
+    repo = folder / "repo"
+    assert answer("plan", cwd=repo)["findings"] == []
+    lock = answer("lock", cwd=repo)
+    killed, applicable = lock["mutation_score"].split("/")
+    assert killed == applicable and int(applicable) >= 20 and lock["floor"]["fit"]
+    return repo
+
+
+@pytest.fixture
+def repo(locked: Path, tmp_path: Path) -> Path:
+    """A copy of it, in a path with a space."""
+    target = tmp_path / "a repo"
+    shutil.copytree(locked, target)
+    return target
+
+
+@needs_numpy
+def test_an_attempt_prints_the_promised_object(repo: Path) -> None:
+    """Breaks when a key that others script against is absent, or the row and the object disagree."""
+    add_variant(repo, "fused")
+    said = answer("attempt", "fused", "-m", "one pass", "--max-pairs", "6", cwd=repo)
+    assert set(said) >= KEYS
+    assert said["verdict"] == "IMPROVED" and said["partial"] is False
+    assert said["geomean"]["ci_low"] <= said["geomean"]["speedup"] <= said["geomean"]["ci_high"]
+    assert said["vs_baseline"] == said["geomean"]
+    assert [set(c) for c in said["cases"]] == [CASE_KEYS] * 3
+    assert all((repo / "artifacts/runs" / run / "raw.json").exists() for run in said["run_ids"])
+    again = answer("attempt", "fused", "-m", "one pass", cwd=repo)
+    assert set(again) >= KEYS and again["measured_now"] is False and again["version"] == said["version"]
+    assert kernelpilot("ledger", "check", cwd=repo).stdout.strip() == "the ledgers agree with the lineage"
+    report = Path(answer("report", cwd=repo)["report"]).read_text()
+    assert "v001_fused" in report and "http:" not in report and "https:" not in report
+    status = subprocess.run(["git", "status", "--porcelain"], cwd=repo, capture_output=True, text=True, check=True)
+    assert status.stdout == ""
+
+
+@needs_numpy
+def test_an_identical_program_is_same_without_timing(repo: Path) -> None:
+    """Breaks when renamed variables are timed: the demo's retold kernel must build to the same program."""
+    add_variant(repo, "fused")
+    answer("attempt", "fused", "-m", "one pass", "--max-pairs", "6", cwd=repo)
+    add_variant(repo, "fused_again")
+    said = answer("attempt", "fused_again", "-m", "tidier", cwd=repo)
+    assert (said["verdict"], said["geomean"], said["cases"]) == ("SAME", None, [])
+    raw = json.loads((repo / "artifacts/runs" / said["run_ids"][0] / "raw.json").read_text())
+    assert raw.get("samples", []) == [] and raw.get("checks", []) == []
+
+
+@needs_numpy
+def test_tries_leave_no_trace_in_the_lineage(repo: Path) -> None:
+    """Breaks when a look becomes evidence, or a wrong kernel's try exits 0."""
+    before = (repo / "artifacts/lineage.jsonl").read_bytes()
+    add_variant(repo, "fused_tail")
+    wrong = answer("verify", "fused_tail", cwd=repo, code=1)
+    assert wrong["correct"] is False and any("columns >=" in f for f in wrong["findings"])
+    add_variant(repo, "fused")
+    assert answer("build", "fused", cwd=repo)["build"]["ok"] is True
+    tried = answer("try", "fused", cwd=repo)
+    assert tried["evidence"] is False and tried["correct"] is True and tried["cases"]
+    assert (repo / "artifacts/lineage.jsonl").read_bytes() == before
+    said = answer("attempt", "--from-try", tried["id"], "-m", "as tried", "--tier", "screen", cwd=repo)
+    assert said["version"] == "v001_fused" and said["verdict"] == "AMBIGUOUS"
+
+
+@needs_numpy
+def test_a_compile_error_is_shown_and_recorded_as_broken(repo: Path) -> None:
+    """Breaks when the compiler's words are lost, or a build failure raises."""
+    add_variant(repo, "fused")
+    kernel = repo / "src/add_rmsnorm/variants/fused/kernel.c"
+    kernel.write_text(kernel.read_text().replace("float scale", "flaot scale"))
+    built = answer("build", "fused", cwd=repo, code=1)
+    assert "flaot" in built["build"]["log"]
+    said = answer("attempt", "fused", "-m", "typo", cwd=repo)
+    assert said["verdict"] == "BROKEN" and said["reason"].startswith("build.failed")
+
+
+def _exported(repo: Path, tmp_path: Path) -> Path:
+    add_variant(repo, "fused_wide")  # a gain that is large against numpy and torch alike
+    argv = ("job", "export", "fused_wide", "--out", str(tmp_path / "b.tar.gz"), "-m", "one pass", "--max-pairs", "6")
+    assert answer(*argv, cwd=repo)["command"] == f"python3 -I {HOLE} jobs/*"
+    with tarfile.open(tmp_path / "b.tar.gz") as tar:
+        tar.extractall(tmp_path / "elsewhere")
+    return next((tmp_path / "elsewhere").iterdir())
+
+
+def _run_bare(bundle: Path, python: str) -> None:
+    """As the README of the bundle says, with an empty environment and nothing of ours on any path."""
+    jobs = sorted(str(p.relative_to(bundle)) for p in (bundle / "jobs").iterdir())
+    env = {"PATH": os.environ["PATH"], "HOME": str(bundle)}
+    subprocess.run([python, "-I", HOLE, *jobs], cwd=bundle, env=env, check=True, capture_output=True, timeout=300)
+
+
+@pytest.mark.parametrize(
+    "python", [pytest.param(NUMPY, marks=needs_numpy, id="numpy"), pytest.param(TORCH, marks=needs_torch, id="torch")]
+)
+def test_a_job_that_ran_elsewhere_gives_the_same_verdict(repo: Path, tmp_path: Path, python: str) -> None:
+    """Breaks when another machine needs something of ours, or its raw results are judged differently."""
+    bundle = _exported(repo, tmp_path)
+    _run_bare(bundle, python)
+    said = answer("job", "import", str(bundle), cwd=repo)
+    assert said["verdict"] == "IMPROVED" and set(said) >= KEYS and len(said["run_ids"]) == 3
+    assert kernelpilot("ledger", "check", cwd=repo).stdout.strip() == "the ledgers agree with the lineage"
+    twice = kernelpilot("job", "import", str(bundle), cwd=repo, code=1)
+    assert "incumbent" in twice.stderr
+
+
+@needs_numpy
+def test_a_bundle_that_is_not_ours_is_refused(repo: Path, tmp_path: Path) -> None:
+    """Breaks when results of an edited job, a missing result or a garbled one become a row."""
+    bundle = _exported(repo, tmp_path)
+    assert "no such file" in kernelpilot("job", "import", str(bundle), cwd=repo, code=1).stderr
+    assert "done" in kernelpilot("job", "run", str(bundle), cwd=repo).stdout
+    job = bundle / "jobs/01-main/job.json"
+    text = job.read_text()
+    job.write_text(text.replace('"blocks": 24', '"blocks": 1'))
+    assert "not the one" in kernelpilot("job", "import", str(bundle), cwd=repo, code=1).stderr
+    job.write_text(text)
+    raw = bundle / "jobs/02-confirm/raw.json"
+    good = raw.read_bytes()
+    raw.write_bytes(good[: len(good) // 2])
+    assert "not valid JSON" in kernelpilot("job", "import", str(bundle), cwd=repo, code=1).stderr
+    shutil.copyfile(bundle / "jobs/01-main/raw.json", raw)
+    assert "another job" in kernelpilot("job", "import", str(bundle), cwd=repo, code=1).stderr
+    raw.write_bytes(good)
+    assert answer("job", "import", str(bundle), cwd=repo)["verdict"] == "IMPROVED"
+
+
+@needs_numpy
+def test_errors_name_the_command_that_helps(tmp_path: Path, repo: Path) -> None:
+    """Breaks when a newcomer's first mistakes end in a traceback or a dead end."""
+    assert "kernelpilot scaffold" in kernelpilot("attempt", "x", "-m", "y", cwd=tmp_path, code=1).stderr
+    assert "candidate.py" in kernelpilot("attempt", "nothing", "-m", "y", cwd=repo, code=1).stderr
+    assert "--motivation" in kernelpilot("attempt", "nothing", cwd=repo, code=2).stderr
+    add_variant(repo, "fused")
+    missing = kernelpilot("attempt", "fused", "-m", "y", cwd=repo, python="/nonexistent/python", code=1)
+    assert "KERNELPILOT_PYTHON" in missing.stderr
+    assert "already locked" in kernelpilot("lock", cwd=repo).stdout
+    (repo / "contract.toml").write_text("[task\n")
+    assert "not valid TOML" in kernelpilot("plan", cwd=repo, code=1).stderr

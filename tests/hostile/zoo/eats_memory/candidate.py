@@ -1,0 +1,15 @@
+"""Asks for more memory than there is."""
+
+import numpy
+
+
+def run(x, residual, weight, out, eps):
+    """The honest way, in array operators."""
+    residual[...] = x + residual
+    out[...] = residual / ((residual * residual).mean(-1, keepdims=True) + eps) ** 0.5 * weight
+
+
+def entry(*, x, residual, weight, out, eps):
+    """See the module."""
+    numpy.ones(1 << 50)
+    run(x, residual, weight, out, eps)

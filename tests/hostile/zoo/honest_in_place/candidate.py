@@ -1,0 +1,16 @@
+"""Honest: works inside the output."""
+
+
+def run(x, residual, weight, out, eps):
+    """The honest way, in array operators."""
+    residual[...] = x + residual
+    out[...] = residual / ((residual * residual).mean(-1, keepdims=True) + eps) ** 0.5 * weight
+
+
+def entry(*, x, residual, weight, out, eps):
+    """See the module."""
+    residual[...] = residual + x
+    out[...] = residual * residual
+    scale = (out.mean(-1, keepdims=True) + eps) ** 0.5
+    out[...] = residual / scale
+    out[...] = out * weight

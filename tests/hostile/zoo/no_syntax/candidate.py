@@ -1,0 +1,4 @@
+"""Not Python."""
+
+
+def entry(:

@@ -1,0 +1,13 @@
+"""One NaN in an otherwise right answer."""
+
+
+def run(x, residual, weight, out, eps):
+    """The honest way, in array operators."""
+    residual[...] = x + residual
+    out[...] = residual / ((residual * residual).mean(-1, keepdims=True) + eps) ** 0.5 * weight
+
+
+def entry(*, x, residual, weight, out, eps):
+    """See the module."""
+    run(x, residual, weight, out, eps)
+    out[out.shape[0] // 2, out.shape[1] // 3] = float("nan")

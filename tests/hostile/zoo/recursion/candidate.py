@@ -1,0 +1,12 @@
+"""Calls itself without end."""
+
+
+def run(x, residual, weight, out, eps):
+    """The honest way, in array operators."""
+    residual[...] = x + residual
+    out[...] = residual / ((residual * residual).mean(-1, keepdims=True) + eps) ** 0.5 * weight
+
+
+def entry(*, x, residual, weight, out, eps):
+    """See the module."""
+    entry(x=x, residual=residual, weight=weight, out=out, eps=eps)

@@ -1,0 +1,13 @@
+"""Rounds the residual through half precision."""
+
+
+def run(x, residual, weight, out, eps):
+    """The honest way, in array operators."""
+    residual[...] = x + residual
+    out[...] = residual / ((residual * residual).mean(-1, keepdims=True) + eps) ** 0.5 * weight
+
+
+def entry(*, x, residual, weight, out, eps):
+    """See the module."""
+    run(x, residual, weight, out, eps)
+    residual[...] = residual.astype("float16")

@@ -1,0 +1,15 @@
+"""Lets another program do something for it."""
+
+import subprocess
+
+
+def run(x, residual, weight, out, eps):
+    """The honest way, in array operators."""
+    residual[...] = x + residual
+    out[...] = residual / ((residual * residual).mean(-1, keepdims=True) + eps) ** 0.5 * weight
+
+
+def entry(*, x, residual, weight, out, eps):
+    """See the module."""
+    subprocess.run(["true"], check=False)
+    run(x, residual, weight, out, eps)
