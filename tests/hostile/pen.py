@@ -55,7 +55,7 @@ class Short:
     """The real lab with shorter limits: a hang need not last as long as a user's would."""
 
     lab: LocalLab
-    call_s: float = 3.0
+    call_s: float
     raws: list[Raw] = field(default_factory=list)
 
     def run(self, job: Job, workdir: Path) -> Raw:
@@ -89,7 +89,7 @@ class Pen:
         """The machine's own lab, with a private lock and cache."""
         return LocalLab(find(explicit=[self.python]), self.folder / "device.lock", cache=self.folder / "cache")
 
-    def outcome(self, source: Path, *, kind: str = "plain", tier: str = "screen") -> Outcome:
+    def outcome(self, source: Path, *, kind: str = "plain", tier: str = "screen", call_s: float = 20.0) -> Outcome:
         """What an attempt on ``source`` ends in: the same jobs, facts and decisions, without the row."""
         repo = self.repo(kind)
         ws = workspace.open_repo(repo)
@@ -103,7 +103,7 @@ class Pen:
             parent=baseline.version, incumbent=baseline.version, language="any", tier=tier, epoch=ws.epoch,
             motivation=Motivation(kind="benchmark", text="zoo"), at=LAST, max_pairs=6 if tier == "accept" else None,
         )  # fmt: skip
-        lab = Short(self.lab())
+        lab = Short(self.lab(), call_s)
         bench = measure.Bench(workspace=ws, lab=lab, clock=_now, say=_quiet)
         outcome, _ = measure.measure(bench, intent)
         self.raws = lab.raws

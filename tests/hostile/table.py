@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 DEATHS = ("crash.signal", "crash.exit")
-LATE = ("cheat.thread", "cheat.clock", "cheat.cache", "cheat.timed_only", "cheat.neighbour", "wrong.", *DEATHS)
+LATE = (
+    "cheat.skipped",
+    "cheat.thread",
+    "cheat.clock",
+    "cheat.cache",
+    "cheat.timed_only",
+    "cheat.neighbour",
+    "wrong.",
+    *DEATHS,
+)
 """Work that is done behind the call's back loses a race, and which one is chance."""
 
 
@@ -18,6 +27,11 @@ class Cheat:
     codes: tuple[str, ...]
     verdict: str = "WRONG"
     kind: str = "plain"
+
+    @property
+    def hangs(self) -> bool:
+        """Whether it never answers: the limit may be short then, and must not be for the others."""
+        return self.codes == ("timeout",)
 
 
 def _wrong(row: int, codes: str, *names: str, kind: str = "plain") -> list[Cheat]:
@@ -37,10 +51,10 @@ CHEATS = [
     *_wrong(1, "wrong.", "freed_output"),
     *_wrong(2, "cheat.cache", "memo_pointer", "memo_identity"),
     *_wrong(3, "cheat.fingerprint", "memo_windows", "memo_sampled"),
-    *_wrong(3, "cheat.fingerprint cheat.cache", "memo_edges"),
-    *_wrong(3, "cheat.cache wrong.second_call", "hash_and_skip"),
+    *_wrong(3, "cheat.fingerprint cheat.cache wrong.second_call", "memo_edges", "hash_and_skip"),
     *_wrong(4, "cheat.cache", "static_cache"),
-    *_wrong(5, "cheat.timed_only cheat.cache", "first_calls_only", "burst_skip", "case_counter"),
+    *_wrong(5, "cheat.timed_only cheat.cache", "first_calls_only", "burst_skip"),
+    *_wrong(5, "cheat.skipped cheat.timed_only", "case_counter", "rare_skip"),
     *_wrong(6, "cheat.neighbour", "neighbours"),
     *_wrong(7, "wrong.unwritten", "gc_scan"),
     *_wrong(7, "cheat.reads_other_arm", "parent_memory"),
@@ -86,7 +100,6 @@ CHEATS = [
 ]
 
 HONEST = {
-    "honest_operators": "plain",
     "honest_torchlike": "plain",
     "honest_in_place": "plain",
     "honest_blocks": "plain",
@@ -102,6 +115,9 @@ HONEST = {
     "honest_bare": "no_library",
 }
 """Name to contract; none of these may ever be WRONG or BROKEN."""
+
+ALONE = {5, 23, 24, 25, 26}
+"""Rows that play with time: measured while nothing else of ours runs."""
 
 ABSENT = {
     21: "a contract cannot ask for constant content: the generator refuses it (tests/test_contract.py)",

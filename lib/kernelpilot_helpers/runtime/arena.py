@@ -145,6 +145,7 @@ class Arena:
             for region in self.layout.slots[slot]:
                 found += self._zones(region, f"slot {slot}")
                 found += self._trespass(region, slot, k, contents)
+        found += self._skipped(list(ran))
         for slot, k in held.items():
             for region in self.layout.slots[slot]:
                 tensor = region.tensor
@@ -153,6 +154,20 @@ class Arena:
                     kind = "cheat.neighbour" if _written(tensor) else "cheat.input_mutated"
                     found.append((kind, f"{tensor.name} of slot {slot} changed though it was not called"))
         return found
+
+    def _skipped(self, ran: list[int]) -> list[tuple[str, str]]:
+        """Calls of one block that left a floating output as it was, while others of the block wrote theirs."""
+        untouched: dict[str, list[int]] = {}
+        for slot in ran:
+            for region in self.layout.slots[slot]:
+                name = region.tensor.name
+                if region.tensor.is_float and self._poison.get(name) and self._same(region, self._poison[name]):
+                    untouched.setdefault(name, []).append(slot)
+        return [
+            ("cheat.skipped", f"{len(slots)} of {len(ran)} calls of a block did not write {name}")
+            for name, slots in untouched.items()
+            if len(slots) < len(ran)
+        ]
 
     def _trespass(self, region: Region, slot: int, k: int, contents: Contents) -> list[tuple[str, str]]:
         tensor = region.tensor
