@@ -13,9 +13,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     code = _run(args)
     try:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the reader went away; that is not an error of ours
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print(f"kernelpilot: the output could not be written: {error.strerror}", file=sys.stderr)  # noqa: T201
+        return code or 1
     return code
 
 
@@ -40,9 +45,28 @@ def _run(args: list[str]) -> int:
         return error.exit_code
     except BrokenPipeError:
         return 0
+    except (OSError, UnicodeError, RecursionError) as error:
+        _fault(_of_the_world(error), as_json="--json" in args)
+        return 1
     except Exception as error:  # noqa: BLE001 - the boundary
         return _bug(error, args)
     return int(result) if isinstance(result, int) else 0
+
+
+def _of_the_world(error: Exception) -> Exception:
+    """A file or a machine that is not as a command needs it: for the user to mend, and no bug of ours."""
+    from kernelpilot_helpers.errors import KernelPilotError  # noqa: PLC0415
+
+    if isinstance(error, OSError):
+        what, where = error.strerror or str(error), str(error.filename or "")
+        return KernelPilotError(
+            what, where=where, fix="make the path a readable file or a writable folder, as it should be"
+        )
+    if isinstance(error, RecursionError):
+        return KernelPilotError("a file is nested too deeply to be read", fix="git status (which file did you change?)")
+    return KernelPilotError(
+        f"a file or an argument is not UTF-8 text: {error}", fix="git status (which file did you change?)"
+    )
 
 
 def _fault(error: Exception, *, as_json: bool) -> None:

@@ -75,7 +75,7 @@ def _run_bytes(
 def _git_env() -> dict[str, str]:
     # Hooks and an outer GIT_DIR would make "the repository here" mean another one.
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith("GIT_CONFIG")}
-    env.update(LC_ALL="C", GIT_TERMINAL_PROMPT="0", GIT_OPTIONAL_LOCKS="0")
+    env.update(LC_ALL="C", GIT_TERMINAL_PROMPT="0", GIT_OPTIONAL_LOCKS="0", GIT_LITERAL_PATHSPECS="1")
     return env
 
 
@@ -85,6 +85,8 @@ def git(repo: Path, *args: str, check: bool = True, timeout: float = 120.0, inde
     Raises KernelPilotError with git's own words when ``check`` and it fails.
     """
     env = _git_env()
+    if args[0] == "check-ignore":
+        del env["GIT_LITERAL_PATHSPECS"]  # the one command used here that knows no magic
     if index is not None:
         env["GIT_INDEX_FILE"] = str(index)
     result = run(["git", *args], cwd=repo, env=env, timeout=timeout)

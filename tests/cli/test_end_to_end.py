@@ -179,6 +179,41 @@ def test_a_job_that_ran_elsewhere_gives_the_same_verdict(repo: Path, tmp_path: P
     assert kernelpilot("ledger", "check", cwd=repo).stdout.strip() == "the ledgers agree with the lineage"
     twice = kernelpilot("job", "import", str(bundle), cwd=repo, code=1)
     assert "incumbent" in twice.stderr
+    assert kernelpilot("ledger", "check", cwd=repo).returncode == 0
+
+
+@needs_numpy
+def test_what_a_bundle_claims_of_itself_is_not_believed(repo: Path, tmp_path: Path) -> None:
+    """Breaks when a path in a bundle's intent reaches the disk, two machines are mixed, or a refusal leaves a trace."""
+    bundle = _exported(repo, tmp_path)
+    _run_bare(bundle, NUMPY)
+    before = sorted(p.name for p in (repo / "artifacts/runs").iterdir())
+    meta = bundle / "bundle.json"
+    good = meta.read_text()
+    fields = {"variant": "../../../artifacts", "commit": "deadbeef", "epoch": 7, "tier": "nope", "kind": "lock"}
+    for field, value in fields.items():
+        doc = json.loads(good)
+        doc["intent"][field] = value
+        meta.write_text(json.dumps(doc))
+        assert kernelpilot("job", "import", str(bundle), cwd=repo, code=1).stderr
+    meta.write_text(good)
+    raw = bundle / "jobs/02-confirm/raw.json"
+    honest = raw.read_text()
+    doc = json.loads(honest)
+    for change in (
+        lambda d: d["env"].update(boot_id="other"),
+        lambda d: d["samples"][0]["ns"].__setitem__(0, 10**400),
+        lambda d: d["samples"][0]["ns"].__setitem__(0, -5),
+        lambda d: d.update(samples=json.loads((bundle / "jobs/01-main/raw.json").read_text())["samples"]),
+    ):
+        doc = json.loads(honest)
+        change(doc)
+        raw.write_text(json.dumps(doc))
+        kernelpilot("job", "import", str(bundle), cwd=repo, code=1)
+    assert sorted(p.name for p in (repo / "artifacts/runs").iterdir()) == before
+    assert kernelpilot("ledger", "render", cwd=repo).stdout.strip() == "nothing to render"
+    raw.write_text(honest)
+    assert answer("job", "import", str(bundle), cwd=repo)["verdict"] == "IMPROVED"
 
 
 @needs_numpy

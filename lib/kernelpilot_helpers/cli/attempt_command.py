@@ -61,6 +61,9 @@ def motivation_of(text: str, kind: str | None, digest: str, sources: tuple[str, 
     """The motivation, its kind defaulted. Raises UsageError for an empty text or a profile edit without a digest."""
     from kernelpilot_helpers.ledger.model import Motivation
 
+    for word in (text, digest, *sources):
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise click.UsageError("--motivation: not UTF-8 text")
     if not text.strip():
         raise click.UsageError("--motivation: say in one line why this should be faster")
     if kind == "profile" and not digest:

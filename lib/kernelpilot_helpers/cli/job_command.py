@@ -76,9 +76,9 @@ def run(bundle: Path, python: str | None, as_json: bool) -> int:
 def import_(bundle: Path, repo: Path, as_json: bool) -> int:
     """Judge the results in BUNDLE and record the row, by the same decisions as `kernelpilot attempt`."""
     from kernelpilot_helpers.cli.attempt_command import as_object, words
-    from kernelpilot_helpers.referee import portable
+    from kernelpilot_helpers.referee import importing
     from kernelpilot_helpers.referee.floor import utc_now
 
-    recorded = portable.import_bundle(repo, bundle, clock=utc_now)
+    recorded = importing.import_bundle(repo, bundle, clock=utc_now)
     common.emit(as_object(recorded), as_json=as_json, text=words(recorded))
     return 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,8 @@ def idea(repo: Path, as_json: bool, source_repo: str, **options: Any) -> int:
     from kernelpilot_helpers.referee import ledgers
     from kernelpilot_helpers.referee.floor import stamp, utc_now
 
+    if not re.fullmatch("[0-9a-f]{40}", options["commit"]):
+        raise click.UsageError(f"--commit: want 40 hex digits, got {options['commit']!r}")
     key = idea_key(repo=source_repo, commit=options["commit"], path=options["path"], symbol=options["symbol"])
     noted = ledgers.add_idea(repo, Idea(key=key, repo=source_repo, at=stamp(utc_now), **options), utc_now)
     common.emit({"key": noted.key}, as_json=as_json, text=noted.key)

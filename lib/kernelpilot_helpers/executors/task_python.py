@@ -71,7 +71,8 @@ def explicit_argv(repo: Path, environ: Mapping[str, str]) -> tuple[str, ...] | N
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
         raise BadRecord(str(fault), where=LOCAL_FILE, fix=fix) from fault
-    argv = data.get("python", {}).get("argv")
+    python = data.get("python", {})
+    argv = python.get("argv") if isinstance(python, dict) else python
     if argv is None:
         return None
     if not isinstance(argv, list) or not argv or not all(isinstance(part, str) for part in argv):
@@ -145,4 +146,5 @@ def _ask(argv: list[str]) -> dict[str, Any]:
         facts = json.loads(done.stdout.strip().rpartition("\n")[2])
     except (OSError, ValueError, subprocess.TimeoutExpired) as fault:
         return {"error": f"cannot be asked for its packages ({type(fault).__name__})"}
-    return facts if isinstance(facts, dict) else {"error": "answers nonsense"}
+    whole = isinstance(facts, dict) and {"python", "prefix", "framework", "version"} <= set(facts)
+    return facts if whole else {"error": "answers nonsense"}

@@ -63,6 +63,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     provenance: tuple[Provenance, ...] = ()
     runs: tuple[str, ...] = ()
     """Every run directory this row rests on; each run directory is cited by exactly one row."""
+    evidence: dict[str, str] = {}
+    """sha256 over the files of each run (and of the lock, in a baseline row) as they were judged."""
     tier: str = "accept"
     verdict: Verdict | None = None
     """None for baseline, decision and waiver rows."""

@@ -54,6 +54,7 @@ class Recorded:
 def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measure.Say) -> Recorded:
     """Measure one variant and record the verdict. Raises KernelPilotError when no verdict can be recorded."""
     ws = workspace.open_repo(start)
+    _require_possible(ws, request)
     variant = sources.choose_variant(ws, request.variant)
     path = f"{ws.variants}/{variant}"
     tree = request.tree or proc.snapshot(ws.root, path)
@@ -77,6 +78,19 @@ def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measu
         records.crash_point("attempt.row")
         recover.finish(workspace.open_repo(start), row)
     return Recorded(row=row, outcome=outcome, notes=tuple(notes))
+
+
+def _require_possible(ws: Workspace, request: Request) -> None:
+    """What would only fail after the measuring is refused before it."""
+    first = policy.TIERS[request.tier].looks[0]
+    if request.max_pairs is not None and request.max_pairs < first:
+        what = f"--max-pairs {request.max_pairs}: the {request.tier} tier's first look has {first} pairs"
+        raise Refused(what, fix=f"--max-pairs {first} or more, or --tier screen")
+    for name in ("MERGE_HEAD", "rebase-merge", "rebase-apply", "index.lock"):
+        path = Path(proc.git_out(ws.root, "rev-parse", "--git-path", name))
+        if (ws.root / path).exists():
+            what = f"git is in the middle of something ({path}), so the evidence could not be committed"
+            raise Refused(what, where=str(ws.root), fix="finish or abort it (a stale index.lock: remove it)")
 
 
 def _earlier(ws: Workspace, tree: str) -> Row | None:

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from kernelpilot_helpers import benchmark, correctness, policy
+from kernelpilot_helpers.attempt import sane
 from kernelpilot_helpers.attempt.job import Phase
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.benchmark import Bench
@@ -94,6 +95,9 @@ def step(facts: Facts, runs: Runs) -> Ask | Outcome:
     if runs.main is None:
         return Ask(role="main", phases=("verify", "time"), pairs=facts.tier.looks[0], first_pair=0, why="first look")
     ids = build_ids(runs.main)
+    raws_all = [r for r in (runs.main, *runs.more, runs.confirm, runs.baseline) if r is not None]
+    if odd := sane.problems(raws_all):
+        return Outcome(verdict="BROKEN", reason=f"evidence.garbled: {odd[0]}", build_id=ids[0], binary_id=ids[1])
     if benchmark.identical(runs.main):
         return Outcome(
             verdict="SAME",

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelpilot_helpers import benchmark, correctness, policy
+from kernelpilot_helpers.attempt import sane
 from kernelpilot_helpers.attempt.job import Job, TimeSpec, VerifySpec
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.correctness import Correct
-from kernelpilot_helpers.errors import KernelPilotError
+from kernelpilot_helpers.errors import BadRecord, KernelPilotError
 from kernelpilot_helpers.referee.runs import FloorRecord
 from kernelpilot_helpers.referee.workspace import Workspace
 
@@ -44,6 +45,10 @@ def booking(raw: Raw) -> dict[str, Any]:
 
 def judge(workspace: Workspace, raw: Raw, *, run: str, at: str) -> FloorRecord:
     """The floor that an A/A raw shows. Raises KernelPilotError when the baseline is not correct against itself."""
+    if odd := sane.problems([raw]):
+        raise BadRecord(
+            f"the A/A control holds what no measurement can give: {odd[0]}", where=run, fix="measure it again"
+        )
     verified = correctness.judge(raw, numerics=workspace.numerics, expectation=expectation(workspace))
     if not isinstance(verified, Correct):
         raise KernelPilotError(

@@ -10,7 +10,7 @@ from kernelpilot_helpers import ledger, policy, proc, records
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.ledger import Idea
 from kernelpilot_helpers.records import Fault
-from kernelpilot_helpers.referee import history, recover, runs, views, workspace
+from kernelpilot_helpers.referee import history, recover, runs, seals, views, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
 
@@ -33,12 +33,11 @@ def check(start: Path) -> list[Fault]:
     fix = "kernelpilot attempt (records or reports it)"
     for run in runs.orphans(ws.root, ws.rows):
         faults.append(Fault(where=f"{workspace.RUNS}/{run}", what="no row cites this run", fix=fix))
+    if ws.lock is not None:
+        faults += [*workspace.lock_faults(ws), *workspace.lock_edits(ws)]
     for row in ws.rows:
-        missing = [run for run in row.runs if not runs.run_dir(ws.root, run).is_dir()]
-        faults += [
-            Fault(where=f"{workspace.RUNS}/{run}", what=f"cited by {row.version}, but missing", fix=runs.FIX)
-            for run in missing
-        ]
+        found = seals.faults(ws, row)
+        faults += found or seals.rejudged(ws, row)
     return faults
 
 

@@ -16,7 +16,7 @@ from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.ledger.model import Motivation, Row
 from kernelpilot_helpers.referee import floor as floor_control
-from kernelpilot_helpers.referee import jobs, measure, recover, runs, workspace
+from kernelpilot_helpers.referee import jobs, measure, recover, runs, seals, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.runs import FloorRecord, Intent
 from kernelpilot_helpers.referee.workspace import LOCAL, LOCK, Workspace
@@ -54,6 +54,9 @@ def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: mea
         audit_run, report = _audit(bench, intent)
         say("A/A control: the baseline against itself")
         floor = measure.measure_floor(bench, intent)
+        files = sorted(workspace.locked_files(ws))
+        proc.commit(ws.root, f"contract for lock, epoch {intent.epoch}", files)
+        intent = msgspec.structs.replace(intent, commit=proc.head(ws.root) or "")
         record = _record(ws, report, why, clock, epoch=intent.epoch)
         records.save(ws.root / LOCK, record)
         records.crash_point("lock.saved")
@@ -96,13 +99,9 @@ def _already(ws: Workspace, *, amend: bool, why: str) -> Row | None:
 
 
 def _intent(ws: Workspace, why: str, clock: Clock) -> Intent:
-    files = sorted(workspace.locked_files(ws))
     fresh = ws.lock is not None and not workspace.lock_faults(ws)
     epoch = ws.epoch if fresh else ws.epoch + 1
-    head = proc.commit(ws.root, f"contract for lock, epoch {epoch}", files) or proc.head(ws.root)
-    tree = proc.tree(ws.root, head or "HEAD", "baseline")
-    if head is None or tree is None:
-        raise Refused("baseline/ is not committed", where=str(ws.root), fix="git add baseline && git commit")
+    tree = proc.snapshot(ws.root, "baseline")  # committed with the rest once the audit has passed
     label = ledger.BASELINE
     return Intent(
         run="",
@@ -111,7 +110,7 @@ def _intent(ws: Workspace, why: str, clock: Clock) -> Intent:
         label=label,
         variant="baseline",
         tree=tree,
-        commit=head,
+        commit="",
         parent="",
         incumbent=label,
         motivation=Motivation(kind="baseline", text=why or "the contract's baseline"),
@@ -136,8 +135,9 @@ def _audit(bench: measure.Bench, base: Intent) -> tuple[str, AuditReport]:
         shutil.rmtree(aside, ignore_errors=True)
         aside.parent.mkdir(parents=True, exist_ok=True)
         shutil.move(str(runs.run_dir(ws.root, run)), str(aside))
+        more = f"; and {len(report.reasons) - 5} more" if len(report.reasons) > 5 else ""
         raise Refused(
-            "the task cannot tell right from wrong: " + "; ".join(report.reasons),
+            "the task cannot tell right from wrong: " + "; ".join(report.reasons[:5]) + more,
             where=f"{LOCAL}/interrupted/{run}",
             fix="mend reference.py, baseline/ or the generators in contract.toml, then kernelpilot lock",
         )
@@ -174,6 +174,7 @@ def _row(ws: Workspace, intent: Intent, record: Lock, made: tuple[str, ...], clo
         motivation=intent.motivation,
         language=intent.language,
         runs=made,
+        evidence=seals.evidence(ws.root, list(made), lock=True),
         reason=f"locked: {record.why}",
         mutation_score=record.mutation_score,
         status="selected",

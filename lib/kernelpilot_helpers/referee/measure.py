@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from kernelpilot_helpers import benchmark, correctness, ledger, policy, records
+from kernelpilot_helpers.attempt import sane
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.referee import decide, floor, jobs, runs
@@ -153,6 +154,8 @@ def note_judgements(workspace: Workspace, facts: Facts, run: str, role: str, sta
         "confirm": (state.confirm,) if state.confirm else (),
         "baseline": (state.baseline,) if state.baseline else (),
     }[role]
+    if sane.problems(raws):
+        return
     files: dict[str, Any] = {}
     merged = decide.merged(raws)
     if role != "baseline":

@@ -6,7 +6,6 @@ row will need. The other machine needs a Python with torch or numpy and nothing 
 
 from __future__ import annotations
 
-import datetime as dt
 import shutil
 import tarfile
 import tempfile
@@ -18,16 +17,15 @@ from typing import Literal
 
 import msgspec
 
-from kernelpilot_helpers import ledger, policy, proc, records
-from kernelpilot_helpers.attempt.raw import Raw
-from kernelpilot_helpers.errors import BadRecord, NotComparable, Refused
+from kernelpilot_helpers import policy, proc, records
+from kernelpilot_helpers.errors import BadRecord, Refused
 from kernelpilot_helpers.executors import deploy
 from kernelpilot_helpers.executors.lab import Lab, encode_job
 from kernelpilot_helpers.referee import attempt as attempts
-from kernelpilot_helpers.referee import decide, floor, jobs, measure, recover, rows, runs, sources, views, workspace
-from kernelpilot_helpers.referee.decide import Ask, Outcome, RunRole, Runs
+from kernelpilot_helpers.referee import jobs, measure, recover, runs, sources, views, workspace
+from kernelpilot_helpers.referee.decide import Ask, RunRole
 from kernelpilot_helpers.referee.floor import Clock
-from kernelpilot_helpers.referee.runs import FloorRecord, Intent
+from kernelpilot_helpers.referee.runs import Intent
 from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
 
 RUNTIME = deploy.NAME
@@ -71,7 +69,7 @@ def export(start: Path, request: attempts.Request, out: Path, *, clock: Clock) -
     ws = workspace.open_repo(start)
     variant = sources.choose_variant(ws, request.variant)
     tree = request.tree or proc.snapshot(ws.root, f"{ws.variants}/{variant}")
-    with _held(ws):
+    with held(ws):
         recover.recover(ws, clock)
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)
@@ -99,13 +97,13 @@ def _write(ws: Workspace, folder: Path, intent: Intent, clock: Clock) -> None:
     shutil.copytree(deploy.deploy(), folder / RUNTIME, ignore=shutil.ignore_patterns("__pycache__"))
     pairs = fixed_pairs(intent.tier, intent.max_pairs)
     parts: list[Part] = []
-    for role in _roles(ws, intent):
+    for role in roles(ws, intent):
         name = f"{len(parts):02d}-{role}"
-        question = _question(ws, intent, role, f"{intent.label}/{name}", pairs)
+        asked = question(ws, intent, role, f"{intent.label}/{name}", pairs)
         target = folder / "jobs" / name
-        job = encode_job(jobs.make(ws, question, target))
+        job = encode_job(jobs.make(ws, asked, target))
         records.write_bytes(target / "job.json", job)
-        parts.append(Part(name=name, role=role, pairs=question.pairs, job_sha256=records.sha256(job)))
+        parts.append(Part(name=name, role=role, pairs=asked.pairs, job_sha256=records.sha256(job)))
     bundle = Bundle(
         id=f"{intent.label}-{intent.tree[:12]}-{clock():%Y%m%d%H%M%S}",
         lock_sha256=records.file_sha256(ws.root / workspace.LOCK),
@@ -132,14 +130,16 @@ def fixed_pairs(tier: str, max_pairs: int | None) -> int:
     return min(chosen, max_pairs) if max_pairs is not None else chosen
 
 
-def _roles(ws: Workspace, intent: Intent) -> tuple[RunRole, ...]:
+def roles(ws: Workspace, intent: Intent) -> tuple[RunRole, ...]:
+    """The questions that a bundle answers, in order."""
     if not policy.TIERS[intent.tier].confirm:
         return ("floor", "main")
     direct = intent.incumbent == ws.baseline().version
     return ("floor", "main", "confirm") if direct else ("floor", "main", "confirm", "baseline")
 
 
-def _question(ws: Workspace, intent: Intent, role: RunRole, job_id: str, pairs: int) -> jobs.Question:
+def question(ws: Workspace, intent: Intent, role: RunRole, job_id: str, pairs: int) -> jobs.Question:
+    """The job of one role."""
     if role == "floor":
         program = jobs.baseline_program(ws, ws.baseline().tree)
         return jobs.Question(
@@ -160,7 +160,8 @@ def _question(ws: Workspace, intent: Intent, role: RunRole, job_id: str, pairs: 
 
 
 @contextmanager
-def _held(ws: Workspace) -> Iterator[None]:
+def held(ws: Workspace) -> Iterator[None]:
+    """Hold the repo lock."""
     with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
         yield
 
@@ -195,28 +196,6 @@ def load(folder: Path) -> Bundle:
     return records.load(folder / "bundle.json", BUNDLE)
 
 
-def import_bundle(start: Path, source: Path, *, clock: Clock) -> attempts.Recorded:
-    """Judge a bundle that was run elsewhere and record the row, by the same decisions as a local attempt.
-
-    Raises NotComparable when the lock, the incumbent or a job is not what this repo would ask for now, BadRecord
-    when a result is missing or garbled.
-    """
-    ws = workspace.open_repo(start)
-    with opened(source) as folder, _held(ws):
-        notes = recover.recover(ws, clock)
-        ws = workspace.open_repo(start)
-        workspace.require_sound(ws)
-        views.require_rendered(ws)
-        bundle = load(folder)
-        _require_ours(ws, bundle, folder)
-        raws = {part.name: _result(folder, part) for part in bundle.parts}
-        outcome, intent, made = _record_runs(ws, bundle, folder, raws, clock)
-        row = rows.make_row(ws, intent, outcome, made, clock)
-        records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
-        recover.finish(workspace.open_repo(start), row)
-    return attempts.Recorded(row=row, outcome=outcome, notes=tuple(notes))
-
-
 def run_bundle(folder: Path, lab: Lab, say: measure.Say) -> dict[str, str]:
     """Run every job of a bundle's folder here; per job ``done`` or how it died. Raises BadRecord."""
     out: dict[str, str] = {}
@@ -227,90 +206,3 @@ def run_bundle(folder: Path, lab: Lab, say: measure.Say) -> dict[str, str]:
         raw = lab.run(job, workdir)
         out[part.name] = "done" if raw.died is None else f"died in {raw.died.stage} (arm {raw.died.arm or 'oracle'})"
     return out
-
-
-def _require_ours(ws: Workspace, bundle: Bundle, folder: Path) -> None:
-    fix = "kernelpilot job export VARIANT, and run it again"
-    if bundle.lock_sha256 != records.file_sha256(ws.root / workspace.LOCK):
-        raise NotComparable("it was exported under another contract lock", where=str(folder), fix=fix)
-    if ws.best().version != bundle.intent.incumbent:
-        what = f"it was measured against {bundle.intent.incumbent}; the incumbent is {ws.best().version} now"
-        raise NotComparable(what, where=str(folder), fix=fix)
-    pairs = fixed_pairs(bundle.intent.tier, bundle.intent.max_pairs)
-    for part in bundle.parts:
-        job = records.read_bytes(folder / "jobs" / part.name / "job.json", fix=fix)
-        with tempfile.TemporaryDirectory() as tmp:
-            question = _question(ws, bundle.intent, part.role, f"{bundle.intent.label}/{part.name}", pairs)
-            ours = encode_job(jobs.make(ws, question, Path(tmp) / "job"))
-        if not records.sha256(job) == part.job_sha256 == records.sha256(ours):
-            raise NotComparable(f"job {part.name} is not the one that this repo asks for", where=str(folder), fix=fix)
-    if tuple(p.role for p in bundle.parts) != _roles(ws, bundle.intent):
-        raise NotComparable("its jobs are not the ones that this repo asks for", where=str(folder), fix=fix)
-
-
-def _result(folder: Path, part: Part) -> Raw:
-    path = folder / "jobs" / part.name / "raw.json"
-    fix = f"in the bundle: python3 -I {RUNTIME} jobs/{part.name}"
-    owner = raw_owner(fix)
-    raw = records.parse(records.read_bytes(path, fix=fix), owner, at=str(path))
-    if raw.job_sha256 != part.job_sha256:
-        raise NotComparable("this result belongs to another job", where=str(path), fix=fix)
-    return raw
-
-
-def raw_owner(fix: str) -> records.Owner[Raw]:
-    """The raw format with the command that makes this one anew."""
-    return records.Owner(format=runs.RAW.format, version=runs.RAW.version, type=Raw, fix=fix)
-
-
-def _record_runs(
-    ws: Workspace, bundle: Bundle, folder: Path, raws: dict[str, Raw], clock: Clock
-) -> tuple[Outcome, Intent, list[str]]:
-    label = bundle.intent.label
-    if any(row.version == label for row in ws.rows):
-        label = ledger.next_version(ws.rows, bundle.intent.variant)
-    intent = msgspec.structs.replace(bundle.intent, label=label)
-    made: list[str] = []
-    state = Runs()
-    control: FloorRecord | None = None
-    for part in bundle.parts:
-        run = runs.next_run(ws.root, label)
-        intent = msgspec.structs.replace(intent, run=run, role=part.role)
-        runs.begin(ws.root, intent)
-        made.append(run)
-        for name in ("job.json", "raw.json"):
-            source = folder / "jobs" / part.name / name
-            records.write_bytes(runs.run_dir(ws.root, run) / name, source.read_bytes())
-        if part.role == "floor":
-            control = floor.judge(ws, raws[part.name], run=run, at=_ended(raws[part.name], clock))
-            runs.note(ws.root, run, {"floor.json": control})
-            found = floor.pooled([control])
-            intent = msgspec.structs.replace(intent, bias_bound=found.bias_bound, unfit=found.unfit)
-            continue
-        _same_booking(control, raws[part.name], folder)
-        state = state.with_raw(part.role, raws[part.name])
-        facts = measure.facts_of(ws, intent)
-        measure.note_judgements(ws, facts, run, part.role, state)
-    pairs = fixed_pairs(intent.tier, intent.max_pairs)
-    facts = measure.facts_of(ws, msgspec.structs.replace(intent, max_pairs=pairs))
-    outcome = decide.step(facts, state)
-    if isinstance(outcome, Ask):
-        outcome = Outcome(verdict="BROKEN", reason=f"evidence.missing: the bundle holds no {outcome.role} run")
-    return outcome, intent, made
-
-
-def _ended(raw: Raw, clock: Clock) -> str:
-    started = raw.env.get("started")
-    if isinstance(started, str):
-        try:
-            return dt.datetime.fromisoformat(started.replace("Z", "+00:00")).strftime("%Y-%m-%dT%H:%M:%SZ")
-        except ValueError:
-            pass
-    return floor.stamp(clock)
-
-
-def _same_booking(control: FloorRecord | None, raw: Raw, folder: Path) -> None:
-    if control is None or control.booking != floor.booking(raw):
-        raise NotComparable(
-            "its jobs ran on different machines, boots or Pythons", where=str(folder), fix="run all jobs/* in one go"
-        )

@@ -6,9 +6,10 @@ import shutil
 from itertools import groupby
 
 from kernelpilot_helpers import ledger, proc, records
+from kernelpilot_helpers.errors import BadRecord, KernelPilotError
 from kernelpilot_helpers.ledger.model import Row
-from kernelpilot_helpers.referee import decide, history, measure, rows, runs, views, workspace
-from kernelpilot_helpers.referee.decide import Outcome, Runs
+from kernelpilot_helpers.referee import history, rows, runs, seals, views, workspace
+from kernelpilot_helpers.referee.decide import Outcome
 from kernelpilot_helpers.referee.floor import Clock
 from kernelpilot_helpers.referee.runs import Intent
 from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
@@ -24,6 +25,7 @@ def recover(ws: Workspace, clock: Clock) -> list[str]:
         return notes  # nothing is added to a lineage that does not hold together
     pending = _uncommitted_row(ws)
     if pending is not None:
+        _require_true(ws, pending)
         finish(ws, pending)
         notes.append(f"{pending.version}: the ledgers and the evidence commit of a killed command were finished")
     intents: list[Intent] = []
@@ -46,13 +48,27 @@ def _uncommitted_row(ws: Workspace) -> Row | None:
     return ws.rows[-1]
 
 
+def _require_true(ws: Workspace, row: Row) -> None:
+    """A row that git does not hold yet is finished only when its runs say what it says. Raises BadRecord."""
+    found = [*seals.faults(ws, row), *seals.rejudged(ws, row)]
+    if found:
+        what = "; ".join(f"{f.where}: {f.what}" for f in found)
+        fix = f"git checkout -- {ledger.LINEAGE_PATH} (drops the row that is not committed)"
+        raise BadRecord(
+            f"the last row, {row.version}, is not backed by its runs: {what}", where=ledger.LINEAGE_PATH, fix=fix
+        )
+
+
 def _finish_orphans(ws: Workspace, label: str, intents: list[Intent], clock: Clock) -> str:
     first = intents[0]
     if first.kind == "lock" or first.epoch != ws.epoch or ws.lock is None:
         for intent in intents:
             _put_aside(ws, intent.run)
         return f"{label}: runs of a killed command were moved to {LOCAL}/interrupted; run it again"
-    outcome = _judge(ws, intents)
+    try:
+        outcome = seals.outcome_of(ws, intents)
+    except (KernelPilotError, ArithmeticError, ValueError) as fault:
+        outcome = Outcome(verdict="BROKEN", reason=f"evidence.garbled: its runs cannot be judged: {fault}")
     made = [i.run for i in intents]
     row = rows.make_row(ws, intents[-1], outcome, made, clock)
     records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
@@ -67,21 +83,6 @@ def _put_aside(ws: Workspace, run: str) -> None:
     shutil.move(str(runs.run_dir(ws.root, run)), str(aside))
 
 
-def _judge(ws: Workspace, intents: list[Intent]) -> Outcome:
-    state = Runs()
-    for intent in intents:
-        if intent.role in ("floor", "audit"):
-            continue
-        raw = runs.load_raw(ws.root, intent.run)
-        if raw is None:
-            return Outcome(verdict="BROKEN", reason=f"interrupted: killed while measuring {intent.run}")
-        state = state.with_raw(intent.role, raw)
-    answer = decide.step(measure.facts_of(ws, intents[-1]), state)
-    if isinstance(answer, Outcome):
-        return answer
-    return Outcome(verdict="BROKEN", reason=f"interrupted: killed before the {answer.role} run")
-
-
 def finish(ws: Workspace, row: Row) -> None:
     """After the row: ``current``, ledgers, evidence commit. Safe to repeat."""
     if row.status == "selected":
@@ -89,5 +90,19 @@ def finish(ws: Workspace, row: Row) -> None:
     records.crash_point("attempt.current")
     views.render(ws, put_aside=False)
     records.crash_point("attempt.views")
-    proc.commit(ws.root, rows.headline(row), ["artifacts", f"src/{ws.task}/current"])
+    try:
+        proc.commit(ws.root, rows.headline(row), evidence_paths(ws, row))
+    except KernelPilotError as fault:
+        what = (
+            f"{rows.headline(row)} is recorded in {ledger.LINEAGE_PATH}, but its evidence commit failed: {fault.what}"
+        )
+        fix = "mend what git says (finish a merge, remove a stale .git/index.lock); the next command commits it"
+        raise KernelPilotError(what, where=str(ws.root), fix=fix) from None
     records.crash_point("attempt.evidence")
+
+
+def evidence_paths(ws: Workspace, row: Row) -> list[str]:
+    """What the evidence commit of a row holds: the referee's own files, nothing else that lies beside them."""
+    own = (ledger.LINEAGE_PATH, ledger.IDEAS_PATH, workspace.LOCK, *views.rendered(ws), f"src/{ws.task}/current")
+    made = [f"{workspace.RUNS}/{run}" for run in row.runs]
+    return [path for path in (*own, *made) if (ws.root / path).exists()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelpilot_helpers import proc
 from kernelpilot_helpers.ledger.model import Row
-from kernelpilot_helpers.referee import runs
+from kernelpilot_helpers.referee import runs, seals
 from kernelpilot_helpers.referee.decide import Outcome
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.runs import Intent
@@ -28,6 +28,7 @@ def make_row(ws: Workspace, intent: Intent, outcome: Outcome, made: list[str], c
         language=intent.language,
         provenance=intent.provenance,
         runs=tuple(made),
+        evidence=seals.evidence(ws.root, made),
         tier=intent.tier,
         verdict=outcome.verdict,
         reason=outcome.reason,

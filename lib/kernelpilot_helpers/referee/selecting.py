@@ -64,10 +64,14 @@ def _restore(ws: workspace.Workspace, row: Row) -> str:
             where=path,
             fix="kernelpilot attempt (records it), or git stash",
         )
-    target = ws.root / path
     staged = ws.root / LOCAL / "select"
     shutil.rmtree(staged, ignore_errors=True)
     proc.archive(ws.root, row.tree, staged)
-    shutil.rmtree(target, ignore_errors=True)
-    staged.rename(target)
-    return proc.commit_tree(ws.root, path, row.tree, f"{row.version.split('_')[0]} select")
+    commit = proc.commit_tree(ws.root, path, row.tree, f"{row.version.split('_')[0]} select")
+    replaced = ws.root / LOCAL / "replaced" / row.variant  # ignored files of the folder are kept here
+    shutil.rmtree(replaced, ignore_errors=True)
+    replaced.parent.mkdir(parents=True, exist_ok=True)
+    if (ws.root / path).exists():
+        (ws.root / path).rename(replaced)
+    staged.rename(ws.root / path)
+    return commit

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -14,12 +15,20 @@ from kernelpilot_helpers.referee.workspace import Workspace
 
 LANGUAGES = ((".cu", "cuda"), (".cpp", "c++"), (".cc", "c++"), (".c", "c"))
 PROVENANCE = "provenance.toml"
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+"""Names of variant folders: no glob, no path, nothing that a shell or git reads as an option."""
+LABEL = re.compile(r"v\d{3,}_[a-z0-9][a-z0-9_-]{0,63}")
 
 
 def choose_variant(ws: Workspace, asked: str | None) -> str:
     """The variant meant. Raises Refused when the name is unknown or nothing says which one is meant."""
     folder = ws.root / ws.variants
     names = sorted(p.name for p in folder.iterdir() if p.is_dir()) if folder.is_dir() else []
+    odd = [name for name in names if not NAME.fullmatch(name) or (folder / name).is_symlink()]
+    names = [name for name in names if name not in odd]
+    if asked is not None and asked.rstrip("/").rsplit("/", 1)[-1] in odd:
+        what = f"{asked!r} cannot be a variant: want a real folder named with letters, digits, '.', '_' and '-'"
+        raise Refused(what, where=ws.variants, fix="rename it")
     if asked is not None:
         name = asked.rstrip("/").rsplit("/", 1)[-1]
         if name not in names:
@@ -31,7 +40,7 @@ def choose_variant(ws: Workspace, asked: str | None) -> str:
             )
         return name
     path = views.current_path(ws)
-    current = path.read_text().strip() if path.exists() else ""
+    current = path.read_text(errors="replace").strip() if path.is_file() else ""
     if current in names:
         return current
     if len(names) == 1:

@@ -134,7 +134,7 @@ def require_lock(workspace: Workspace) -> Lock:
     """The lock, checked against the files of now. Raises Refused when absent or when a locked file changed."""
     if workspace.lock is None:
         raise Refused("the contract is not locked", where=str(workspace.root), fix="kernelpilot lock")
-    faults = lock_faults(workspace)
+    faults = [*lock_faults(workspace), *lock_edits(workspace)]
     if faults:
         what = "; ".join(f"{f.where}: {f.what}" for f in faults)
         raise Refused(
@@ -162,6 +162,18 @@ def locked_files(workspace: Workspace) -> dict[str, bytes]:
     present = [name for name in listing if name and (root / name).is_file()]
     paths = contracts.locked_paths(workspace.contract, present)
     return {path: (root / path).read_bytes() for path in paths}
+
+
+def lock_edits(workspace: Workspace) -> list[records.Fault]:
+    """The lock file itself must be the one that the baseline row of its epoch was written with."""
+    row = next((r for r in workspace.rows if r.kind == "baseline" and r.epoch == workspace.epoch), None)
+    if row is None or row.evidence.get(LOCK) == records.file_sha256(workspace.root / LOCK):
+        return []
+    return [
+        records.Fault(
+            where=LOCK, what=f"not the lock that {row.version} was written with", fix=f"git checkout -- {LOCK}"
+        )
+    ]
 
 
 def lock_faults(workspace: Workspace) -> Sequence[records.Fault]:
