@@ -50,7 +50,7 @@ class Numerics:
 
 
 SCREEN = Tier(name="screen", looks=(2,), alpha=0.022, blocks=12, confirm=False, may_improve=False)
-ACCEPT = Tier(name="accept", looks=(6, 10, 20), alpha=0.022, blocks=24, confirm=True, may_improve=True)
+ACCEPT = Tier(name="accept", looks=(6, 10, 20), alpha=0.022, blocks=20, confirm=True, may_improve=True)
 CLAIM = Tier(name="claim", looks=(10,), alpha=0.01, blocks=32, confirm=True, may_improve=True)
 TIERS = {t.name: t for t in (SCREEN, ACCEPT, CLAIM)}
 

@@ -224,7 +224,7 @@ def test_a_bundle_that_is_not_ours_is_refused(repo: Path, tmp_path: Path) -> Non
     assert "done" in kernelpilot("job", "run", str(bundle), cwd=repo).stdout
     job = bundle / "jobs/01-main/job.json"
     text = job.read_text()
-    job.write_text(text.replace('"blocks": 24', '"blocks": 1'))
+    job.write_text(text.replace('"blocks": 20', '"blocks": 1'))
     assert "not the one" in kernelpilot("job", "import", str(bundle), cwd=repo, code=1).stderr
     job.write_text(text)
     raw = bundle / "jobs/02-confirm/raw.json"
