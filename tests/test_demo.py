@@ -16,7 +16,11 @@ from tests.taskpy import NUMPY, needs_numpy
 @needs_numpy
 @pytest.mark.slow
 def test_the_demo_ends_with_every_verdict_as_expected(tmp_path: Path) -> None:
-    """Breaks when any step of the main job does: scaffold, plan, lock, six attempts, report."""
+    """Breaks when any step of the main job does: scaffold, plan, lock, six attempts, report.
+
+    It is played below another git repository, as `./install.sh --demo` is in a fresh clone.
+    """
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     done = subprocess.run(
         [sys.executable, "-m", "kernelpilot_helpers", "demo", "--dir", str(tmp_path / "a demo"), "--json"],
         env={**os.environ, "KERNELPILOT_PYTHON": NUMPY}, capture_output=True, text=True, check=False,

@@ -69,7 +69,7 @@ def play(directory: Path, *, show: Show, acts: Sequence[Act] = ACTS) -> Demo:
         raise Refused("is not empty", where=str(directory), fix="name a new folder: kernelpilot demo --dir DIR")
     started = time.monotonic()
     show("scaffold: a standalone repo for a row-wise fused add + RMSNorm (float32)")
-    _run(["scaffold", str(directory), "--task", TASK, "--op", "norm", "--gpu", "cpu"], cwd=directory.parent)
+    _run(["scaffold", str(directory), "--task", TASK, "--op", "norm", "--gpu", "cpu", "--parent-ok"], cwd=directory.parent)
     _run(["plan"], cwd=directory)
     show("lock: task audit and A/A floor")
     lock = _run(["lock"], cwd=directory)
