@@ -75,8 +75,8 @@ def _screen(done: Demo) -> None:
 
     console = Console(file=sys.stdout)
     table = Table(title="What the referee said", title_justify="left")
-    for name in ("version", "what it is", "verdict", "vs incumbent", "vs baseline"):
-        table.add_column(name, no_wrap=True)
+    for name in ("version", "what it is", "verdict", "gain", "baseline"):
+        table.add_column(name, no_wrap=name != "what it is")
     for p in done.played:
         style = STYLES.get(p.verdict, "red")
         table.add_row(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -59,7 +60,9 @@ class Demo:
     @property
     def next(self) -> str:
         """The command to type now."""
-        return f"cd {self.directory} && kernelpilot ledger check"
+        beside = Path(sys.executable).with_name("kernelpilot")
+        name = str(beside) if shutil.which("kernelpilot") is None and beside.exists() else "kernelpilot"
+        return f"cd {shlex.quote(str(self.directory))} && {name} ledger check"
 
 
 def play(directory: Path, *, show: Show, acts: Sequence[Act] = ACTS) -> Demo:
@@ -69,7 +72,10 @@ def play(directory: Path, *, show: Show, acts: Sequence[Act] = ACTS) -> Demo:
         raise Refused("is not empty", where=str(directory), fix="name a new folder: kernelpilot demo --dir DIR")
     started = time.monotonic()
     show("scaffold: a standalone repo for a row-wise fused add + RMSNorm (float32)")
-    _run(["scaffold", str(directory), "--task", TASK, "--op", "norm", "--gpu", "cpu", "--parent-ok"], cwd=directory.parent)
+    _run(
+        ["scaffold", str(directory), "--task", TASK, "--op", "norm", "--gpu", "cpu", "--parent-ok"],
+        cwd=directory.parent,
+    )
     _run(["plan"], cwd=directory)
     show("lock: task audit and A/A floor")
     lock = _run(["lock"], cwd=directory)
