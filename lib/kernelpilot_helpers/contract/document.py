@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from typing import Any, TypeVar
 
@@ -26,22 +25,14 @@ from kernelpilot_helpers.contract.owners import CONTRACT
 from kernelpilot_helpers.contract.tensors import tensors_faults
 from kernelpilot_helpers.contract.walk import Walk
 from kernelpilot_helpers.errors import BadRecord
-from kernelpilot_helpers.records import convert, upgrade
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from kernelpilot_helpers.records import convert, parse_toml, upgrade
 
 T = TypeVar("T")
 
 
 def read_toml(data: bytes, *, at: str, fix: str) -> dict[str, Any]:
     """TOML as plain values. Raises BadRecord with the line of the fault."""
-    try:
-        return tomllib.loads(data.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise BadRecord(f"not valid TOML: {error}", where=at, fix=fix) from None
+    return parse_toml(data, at=at, fix=fix)
 
 
 def refuse(faults: list[str], *, at: str, fix: str) -> None:

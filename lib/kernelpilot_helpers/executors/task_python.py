@@ -14,11 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kernelpilot_helpers.errors import BadRecord, ToolMissing
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from kernelpilot_helpers.records import parse_toml
 
 VARIABLE = "KERNELPILOT_PYTHON"
 LOCAL_FILE = ".kernelpilot/local.toml"
@@ -67,10 +63,7 @@ def explicit_argv(repo: Path, environ: Mapping[str, str]) -> tuple[str, ...] | N
     if not path.is_file():
         return None
     fix = 'write it as\n[python]\nargv = ["/path/to/python"]'
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise BadRecord(str(fault), where=LOCAL_FILE, fix=fix) from fault
+    data = parse_toml(path.read_bytes(), at=LOCAL_FILE, fix=fix)
     python = data.get("python", {})
     argv = python.get("argv") if isinstance(python, dict) else python
     if argv is None:

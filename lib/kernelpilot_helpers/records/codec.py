@@ -116,7 +116,7 @@ def parse_toml(data: bytes, *, at: str, fix: str = "mend the TOML at the place n
         import tomli as tomllib  # noqa: PLC0415
     try:
         return dict(tomllib.loads(data.decode("utf-8")))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise BadRecord(f"not valid TOML: {error}", where=at, fix=fix) from None
 
 
