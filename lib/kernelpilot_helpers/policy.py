@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tier:
-    """How much is measured before a verdict. Source: referee.md 00 (simulated looks and coverage)."""
+    """How much is measured before a verdict. Looks, alpha and coverage were chosen by simulation."""
 
     name: str
     looks: tuple[int, ...]
@@ -35,7 +35,7 @@ class DevicePolicy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Numerics:
-    """Error limits in units of the baseline's own error (contract.md 3); a contract may only tighten them."""
+    """Error limits in units of the baseline's own error; a contract may only tighten them."""
 
     rms_ratio: float = 1.5
     tile_ratio: float = 3.0
