@@ -308,3 +308,14 @@ def test_the_job_says_what_must_be_there() -> None:
 def test_good_statistics_are_good() -> None:
     """Breaks if the fixture that every test above starts from is itself beyond a limit."""
     assert correctness.faults(GOOD) == ()
+
+
+@pytest.mark.parametrize(
+    "test", [lambda c: c.case_id == "edge", lambda c: c.call_ix > 0, lambda c: c.regime == "large"]
+)
+def test_a_precision_miss_near_the_limit_accuses_nobody(test: Callable[[Check], bool]) -> None:
+    """Breaks when the luck of a draw is called a bug of shape, state or regime: the errors are a few ulp everywhere."""
+    near = stats(rms=1.2, max=5.4)
+    missed = [msgspec.structs.replace(c, stats=near) if test(c) and c.probe != "bitwise" else c for c in checks()]
+    got = verdict(raw(missed))
+    assert isinstance(got, Wrong) and got.reason.startswith("wrong.tolerance: a precision miss near the limit")

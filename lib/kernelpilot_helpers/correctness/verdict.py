@@ -178,7 +178,7 @@ def _wrong(bad: Sequence[Judged], good: Sequence[Judged], expectation: Expectati
     details = naming.unlike(naming.finding(j, expectation) for j in bad)
     worst_first = max(bad, key=lambda j: j.check.where.bad if j.check.where else 0)
     told = naming.brief(worst_first, expectation)
-    text = told if code == "wrong.tolerance" else f"{meaning}; {told}"
+    text = f"{meaning}; {told}" if meaning else told
     check = worst_first.check
     # The case is in the text already; the named finding speaks of the candidate as a whole.
     named = Finding(code=code, text=text, output=check.output, arm=check.arm)

@@ -43,7 +43,7 @@ def import_bundle(start: Path, source: Path, *, clock: Clock) -> attempts.Record
         _require_independent(raws, folder)
         bundle = msgspec.structs.replace(bundle, intent=_own_intent(ws, bundle.intent, folder))
         outcome, intent, control = _judged(ws, bundle, folder, raws, clock)
-        intent, made = _write_runs(ws, bundle, folder, raws, (intent, control))
+        intent, made = _write_runs(ws, bundle, folder, raws, (outcome, intent, control))
         row = rows.make_row(ws, intent, outcome, made, clock)
         records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
         recover.finish(workspace.open_repo(start), row)
@@ -113,10 +113,15 @@ def _judged(
 
 
 def _write_runs(
-    ws: Workspace, bundle: Bundle, folder: Path, raws: dict[str, Raw], judged: tuple[Intent, FloorRecord]
+    ws: Workspace, bundle: Bundle, folder: Path, raws: dict[str, Raw], judged: tuple[Outcome, Intent, FloorRecord]
 ) -> tuple[Intent, list[str]]:
     """Run directories of an accepted bundle; only now does the repo change."""
-    intent, control = judged
+    outcome, intent, control = judged
+    used = {"main"}
+    if outcome.confirmed:
+        used = {"main", "confirm", "baseline"}
+    elif outcome.reason.startswith("confirm.failed"):
+        used = {"main", "confirm"}
     made: list[str] = []
     state = Runs()
     for part in bundle.parts:
@@ -131,7 +136,8 @@ def _write_runs(
             runs.note(ws.root, run, {"floor.json": msgspec.structs.replace(control, run=run)})
             continue
         state = state.with_raw(part.role, raws[part.name])
-        measure.note_judgements(ws, measure.facts_of(ws, intent), run, part.role, state)
+        if part.role in used:  # a run that decided nothing keeps its raw, and no judgement that could be taken for one
+            measure.note_judgements(ws, measure.facts_of(ws, intent), run, part.role, state)
     return intent, made
 
 

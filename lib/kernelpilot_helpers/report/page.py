@@ -22,8 +22,10 @@ REPORT_PATH = "artifacts/report.html"
 ORDER = ("IMPROVED", "SAME", "REGRESSED", "AMBIGUOUS", "WRONG", "BROKEN")
 COMMANDS = (
     ("kernelpilot ledger check", "do the rows, their hash chain and the ledgers agree?"),
-    ("kernelpilot gate", "does the evidence carry the claims?"),
-    ("kernelpilot attempt --again", "measure the selected variant once more; the row is a recheck"),
+    (
+        "kernelpilot attempt --again --motivation recheck",
+        "measure the selected variant once more; the row is a recheck",
+    ),
     ("kernelpilot report", "write this page again from the files"),
 )
 PER_RUN = frozenset({"started", "seconds", "finished", "pid", "load", "loadavg"})

@@ -73,6 +73,8 @@ def cc(source: str, *, flags: Sequence[str] = ("-O3",), libs: Sequence[str] = ()
     """
     if not _session:
         raise BuildError("build.cc works only while the referee loads a candidate")
+    if isinstance(flags, str) or isinstance(libs, str):
+        raise BuildError(f"flags and libs are lists of words: flags=({flags!r},) has a comma before its bracket")
     session = _session[0]
     if Path(source).is_absolute() or ".." in Path(source).parts:
         raise BuildError(f"{source}: give a path below the variant's folder")

@@ -41,7 +41,15 @@ def main(argv: list[str], *, script: str) -> int:
         if not (path / "job.json").is_file():
             print(f"{folder}: no job.json in it\n{USAGE}", file=sys.stderr)
             return 2
-        write(path / "raw.json", run_job(path, script))
+        raw = run_job(path, script)
+        write(path / "raw.json", raw)
+        died = raw["died"]
+        how = (
+            "done"
+            if died is None
+            else f"died in {died['stage']} (arm {died['arm'] or 'oracle'}): {died.get('log', '')}"
+        )
+        print(f"{path.name}: {how.strip()[-600:]}", flush=True)
     return 0
 
 
