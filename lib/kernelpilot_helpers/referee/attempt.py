@@ -54,11 +54,12 @@ class Recorded:
 def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measure.Say) -> Recorded:
     """Measure one variant and record the verdict. Raises KernelPilotError when no verdict can be recorded."""
     ws = workspace.open_repo(start)
-    _require_possible(ws, request)
+    _require_pairs(request)
     variant = sources.choose_variant(ws, request.variant)
     path = f"{ws.variants}/{variant}"
     tree = request.tree or proc.snapshot(ws.root, path)
     with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+        _require_git_ready(ws)  # under the lock: another attempt's own commits must not look like a stale one
         notes = recover.recover(ws, clock)
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)
@@ -80,12 +81,16 @@ def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measu
     return Recorded(row=row, outcome=outcome, notes=tuple(notes))
 
 
-def _require_possible(ws: Workspace, request: Request) -> None:
-    """What would only fail after the measuring is refused before it."""
+def _require_pairs(request: Request) -> None:
+    """A look that the tier does not have is refused before anything is measured."""
     first = policy.TIERS[request.tier].looks[0]
     if request.max_pairs is not None and request.max_pairs < first:
         what = f"--max-pairs {request.max_pairs}: the {request.tier} tier's first look has {first} pairs"
         raise Refused(what, fix=f"--max-pairs {first} or more, or --tier screen")
+
+
+def _require_git_ready(ws: Workspace) -> None:
+    """What git could not commit after the measuring is refused before it."""
     for name in ("MERGE_HEAD", "rebase-merge", "rebase-apply", "index.lock"):
         path = Path(proc.git_out(ws.root, "rev-parse", "--git-path", name))
         if (ws.root / path).exists():
