@@ -92,7 +92,7 @@ class Study:
             pairs = (bench.need_more or 0) - done if bench is not None else known.tier.looks[0]
             ask = decide.Ask(role="more", phases=("time",), pairs=pairs, first_pair=done, why="")
             looks.append(self.run(ask, known.tier.blocks))
-            bench = self.judge(known, looks, known.tier)
+            bench = decide.judge(known, looks, known.tier)
             first = first or bench
             if bench.need_more is None:
                 break
@@ -100,7 +100,7 @@ class Study:
         confirmed = None
         if verdict == "IMPROVED":
             ask = decide.Ask(role="confirm", phases=("time",), pairs=bench.pairs, first_pair=0, why="")
-            again = self.judge(known, [self.run(ask, known.tier.blocks)], decide.fixed_look(known.tier, bench.pairs))
+            again = decide.judge(known, [self.run(ask, known.tier.blocks)], decide.fixed_look(known.tier, bench.pairs))
             confirmed = again.verdict
         return {
             "verdict": "AMBIGUOUS" if verdict == "IMPROVED" and confirmed != "IMPROVED" else verdict,
@@ -112,13 +112,6 @@ class Study:
             "first_look_half_width": first.half_width,
             "findings": [f.code for f in benchmark.suspicions(looks)],
         }
-
-    def judge(self, known: decide.Facts, raws: list[Raw], tier: policy.Tier) -> benchmark.Bench:
-        """The same call as an attempt makes."""
-        return benchmark.judge(
-            raws, tier=tier, device=known.device, required=known.required, timed=known.timed,
-            weights=known.weights, bias_bound=known.bias_bound, max_pairs=known.max_pairs,
-        )  # fmt: skip
 
 
 def main() -> int:

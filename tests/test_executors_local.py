@@ -14,8 +14,9 @@ from kernelpilot_helpers.attempt.job import Limits
 from kernelpilot_helpers.errors import BadRecord, Busy
 from kernelpilot_helpers.executors.deploy import cache_dir, content_sha256, deploy, source_dir
 from kernelpilot_helpers.executors.lab import encode_job, job_sha256, parse_raw
-from kernelpilot_helpers.executors.local import LocalLab, held, task_env
+from kernelpilot_helpers.executors.local import LocalLab, task_env
 from kernelpilot_helpers.executors.task_python import TaskPython
+from kernelpilot_helpers.proc import file_lock
 from tests.jobs import materialise, norm_case
 
 ONE = (norm_case(4, 64),)
@@ -144,18 +145,19 @@ def test_a_held_device_is_busy_and_names_its_holder(tmp_path: Path) -> None:
     lock = tmp_path / "device.lock"
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from kernelpilot_helpers.executors.local import held\n"
-        f"with held(Path({str(lock)!r}), 1.0):\n    print('held', flush=True); time.sleep(60)\n"
+        "from kernelpilot_helpers.proc import file_lock\n"
+        f"with file_lock(Path({str(lock)!r}), timeout_s=1.0, what='the device'):\n"
+        "    print('held', flush=True); time.sleep(60)\n"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=env) as holder:
         assert holder.stdout is not None and holder.stdout.readline() == b"held\n"
-        with pytest.raises(Busy, match=f"process {holder.pid}"), held(lock, 0.1):
+        with pytest.raises(Busy, match=f"process {holder.pid}"), file_lock(lock, timeout_s=0.1, what="the device"):
             pass
         holder.kill()
-    with held(lock, 1.0):
-        assert lock.with_name("device.lock.pid").read_text() == f"{os.getpid()}\n"
-    assert not lock.with_name("device.lock.pid").exists()
+    with file_lock(lock, timeout_s=1.0, what="the device"):
+        assert lock.with_name("device.lock.owner").read_text() == f"{os.getpid()}\n"
+    assert not lock.with_name("device.lock.owner").exists()
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
-from filelock import FileLock, Timeout
-
+from kernelpilot_helpers import proc
 from kernelpilot_helpers.attempt.job import Job
 from kernelpilot_helpers.attempt.raw import Died, Raw
-from kernelpilot_helpers.errors import BadRecord, Busy
+from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.executors.deploy import deploy
 from kernelpilot_helpers.executors.lab import JOB_FILE, RAW_FILE, encode_job, job_sha256, parse_raw
 from kernelpilot_helpers.executors.task_python import TaskPython
@@ -58,7 +57,7 @@ class LocalLab:
         Raises Busy when another process holds the device for longer than the lock's time.
         """
         runtime = deploy(self._cache)
-        with held(self._lock, self._lock_s):
+        with proc.file_lock(self._lock, timeout_s=self._lock_s, what="the device"):
             (workdir / RAW_FILE).unlink(missing_ok=True)
             fresh = workdir / (JOB_FILE + ".tmp")
             fresh.write_bytes(encode_job(job))
@@ -108,29 +107,3 @@ def _lost(job: Job, python: TaskPython, why: str, workdir: Path) -> Raw:
     return Raw(
         job_id=job.job_id, job_sha256=job_sha256(job), framework=python.framework, env={}, died=died
     )  # fmt: skip
-
-
-@contextlib.contextmanager
-def held(path: Path, timeout: float) -> Iterator[None]:
-    """Hold the lock file ``path``; its holder's pid stands beside it in ``<path>.pid``.
-
-    Raises Busy naming that pid when it is not free within ``timeout`` seconds.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    owner = path.with_name(path.name + ".pid")
-    lock = FileLock(path)
-    try:
-        lock.acquire(timeout=timeout)
-    except Timeout as fault:
-        pid = owner.read_text().strip() if owner.is_file() else "unknown"
-        raise Busy(
-            f"the device is in use by process {pid}",
-            where=str(path.name),
-            fix=f"wait for it, or end it: kill {pid}",
-        ) from fault
-    try:
-        owner.write_text(f"{os.getpid()}\n")
-        yield
-    finally:
-        owner.unlink(missing_ok=True)
-        lock.release()

@@ -19,7 +19,7 @@ from kernelpilot_helpers.referee import measure, recover, rows, sources, views, 
 from kernelpilot_helpers.referee.decide import Outcome
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.runs import Intent
-from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
+from kernelpilot_helpers.referee.workspace import Workspace
 
 REPEATABLE = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence", "suspect")
 """Reason codes that say nothing about the candidate: the same tree may be attempted again without ``--again``."""
@@ -58,7 +58,7 @@ def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measu
     variant = sources.choose_variant(ws, request.variant)
     path = f"{ws.variants}/{variant}"
     tree = request.tree or proc.snapshot(ws.root, path)
-    with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+    with workspace.held(ws):
         _require_git_ready(ws)  # under the lock: another attempt's own commits must not look like a stale one
         notes = recover.recover(ws, clock)
         ws = workspace.open_repo(start)

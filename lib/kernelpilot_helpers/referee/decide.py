@@ -110,7 +110,7 @@ def step(facts: Facts, runs: Runs) -> Ask | Outcome:
     bad = _not_correct(verified, ids) or _clocks(raws, verified, ids)
     if bad is not None:
         return bad
-    bench = _judge(facts, raws, facts.tier)
+    bench = judge(facts, raws, facts.tier)
     if bench.need_more is not None:
         done = bench.pairs
         return Ask(role="more", phases=("time",), pairs=bench.need_more - done, first_pair=done, why=bench.reason)
@@ -130,7 +130,7 @@ def _confirmation(facts: Facts, runs: Runs, bench: Bench, ids: tuple[str, str]) 
     if bad is not None:
         return bad
     once = fixed_look(facts.tier, bench.pairs)
-    again = _judge(facts, (runs.confirm,), once)
+    again = judge(facts, (runs.confirm,), once)
     if again.verdict != "IMPROVED":
         reason = f"confirm.failed: the second run on fresh processes says {again.verdict} ({again.reason})"
         return _timed("AMBIGUOUS", reason, again, verified, ids, facts)
@@ -139,7 +139,7 @@ def _confirmation(facts: Facts, runs: Runs, bench: Bench, ids: tuple[str, str]) 
         if runs.baseline is None:
             why = "the gain over the baseline comes from a direct run"
             return Ask(role="baseline", phases=("time",), pairs=bench.pairs, first_pair=0, why=why)
-        direct = _interval(_judge(facts, (runs.baseline,), once))
+        direct = _interval(judge(facts, (runs.baseline,), once))
     return Outcome(
         verdict="IMPROVED",
         reason=again.reason,
@@ -160,7 +160,8 @@ def fixed_look(tier: policy.Tier, pairs: int) -> policy.Tier:
     )
 
 
-def _judge(facts: Facts, raws: Sequence[Raw], tier: policy.Tier) -> Bench:
+def judge(facts: Facts, raws: Sequence[Raw], tier: policy.Tier) -> Bench:
+    """The bench of these raws under the facts of an attempt; ``tier`` may be one fixed look."""
     return benchmark.judge(
         raws,
         tier=tier,

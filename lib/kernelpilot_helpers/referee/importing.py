@@ -19,7 +19,7 @@ from kernelpilot_helpers.referee import attempt as attempts
 from kernelpilot_helpers.referee import decide, floor, jobs, measure, recover, rows, runs, sources, views, workspace
 from kernelpilot_helpers.referee.decide import Ask, Outcome, Runs
 from kernelpilot_helpers.referee.floor import Clock
-from kernelpilot_helpers.referee.portable import RUNTIME, Bundle, Part, fixed_pairs, held, load, opened, question, roles
+from kernelpilot_helpers.referee.portable import RUNTIME, Bundle, Part, fixed_pairs, load, opened, question, roles
 from kernelpilot_helpers.referee.runs import FloorRecord, Intent
 from kernelpilot_helpers.referee.workspace import Workspace
 
@@ -31,7 +31,7 @@ def import_bundle(start: Path, source: Path, *, clock: Clock) -> attempts.Record
     when a result is missing or garbled.
     """
     ws = workspace.open_repo(start)
-    with opened(source) as folder, held(ws):
+    with opened(source) as folder, workspace.held(ws):
         notes = recover.recover(ws, clock)
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)

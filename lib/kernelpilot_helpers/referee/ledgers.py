@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kernelpilot_helpers import ledger, policy, proc, records
+from kernelpilot_helpers import ledger, proc, records
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.ledger import Idea
 from kernelpilot_helpers.records import Fault
 from kernelpilot_helpers.referee import history, recover, runs, seals, views, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
-from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
+from kernelpilot_helpers.referee.workspace import Workspace
 
 
 @contextmanager
 def _writing(start: Path, clock: Clock) -> Iterator[tuple[Workspace, list[str]]]:
     ws = workspace.open_repo(start, need_lock=False)
-    with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+    with workspace.held(ws):
         notes = recover.recover(ws, clock)
         yield workspace.open_repo(start, need_lock=False), notes
 
@@ -27,7 +27,7 @@ def check(start: Path) -> list[Fault]:
     """Every fault of the lineage and of the files rendered from it; nothing is changed."""
     ws = workspace.open_repo(start, need_lock=False)
     ideas, idea_faults = _ideas(ws)
-    files = {path: _text(ws.root / path) for path in views.rendered(ws)}
+    files = {path: views.text_of(ws.root / path) for path in views.rendered(ws)}
     found = [*ws.faults, *idea_faults, *history.all_faults(ws.root)]
     faults = ledger.check(ws.rows, found, files, views.bench_facts(ws), ideas)
     fix = "kernelpilot attempt (records or reports it)"
@@ -39,13 +39,6 @@ def check(start: Path) -> list[Fault]:
         found = seals.faults(ws, row)
         faults += found or seals.rejudged(ws, row)
     return faults
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError):
-        return None
 
 
 def _ideas(ws: Workspace) -> tuple[tuple[Idea, ...], tuple[Fault, ...]]:

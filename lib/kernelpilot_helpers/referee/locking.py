@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from kernelpilot_helpers import contract as contracts
-from kernelpilot_helpers import correctness, ledger, policy, proc, records, scaffold
+from kernelpilot_helpers import correctness, ledger, proc, records, scaffold
 from kernelpilot_helpers.contract.model import Lock
 from kernelpilot_helpers.correctness import AuditReport
 from kernelpilot_helpers.errors import Refused
@@ -40,7 +39,7 @@ def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: mea
     ``amend`` was not asked for.
     """
     ws = workspace.open_repo(start, need_lock=False)
-    with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+    with workspace.held(ws):
         notes = tuple(recover.recover(ws, clock))
         ws = workspace.open_repo(start, need_lock=False)
         workspace.require_sound(ws)
@@ -131,10 +130,7 @@ def _audit(bench: measure.Bench, base: Intent) -> tuple[str, AuditReport]:
         raw, numerics=ws.numerics, outputs=ws.outputs, shapes=floor_control.expectation(ws).shapes
     )
     if report.refused:
-        aside = ws.root / LOCAL / "interrupted" / run
-        shutil.rmtree(aside, ignore_errors=True)
-        aside.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(str(runs.run_dir(ws.root, run)), str(aside))
+        runs.put_aside(ws.root, run)
         more = f"; and {len(report.reasons) - 5} more" if len(report.reasons) > 5 else ""
         raise Refused(
             "the task cannot tell right from wrong: " + "; ".join(report.reasons[:5]) + more,

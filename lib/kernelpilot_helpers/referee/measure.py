@@ -170,14 +170,5 @@ def note_judgements(workspace: Workspace, facts: Facts, run: str, role: str, sta
             if role in ("main", "more")
             else decide.fixed_look(facts.tier, len({s.pair for s in merged.samples}))
         )
-        files["bench.json"] = benchmark.judge(
-            raws,
-            tier=tier,
-            device=facts.device,
-            required=facts.required,
-            timed=facts.timed,
-            weights=facts.weights,
-            bias_bound=facts.bias_bound,
-            max_pairs=facts.max_pairs,
-        )
+        files["bench.json"] = decide.judge(facts, raws, tier)
     runs.note(workspace.root, run, files)

@@ -26,7 +26,7 @@ from kernelpilot_helpers.referee import jobs, measure, recover, runs, sources, v
 from kernelpilot_helpers.referee.decide import Ask, RunRole
 from kernelpilot_helpers.referee.floor import Clock
 from kernelpilot_helpers.referee.runs import Intent
-from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
+from kernelpilot_helpers.referee.workspace import Workspace
 
 RUNTIME = deploy.NAME
 
@@ -69,7 +69,7 @@ def export(start: Path, request: attempts.Request, out: Path, *, clock: Clock) -
     ws = workspace.open_repo(start)
     variant = sources.choose_variant(ws, request.variant)
     tree = request.tree or proc.snapshot(ws.root, f"{ws.variants}/{variant}")
-    with held(ws):
+    with workspace.held(ws):
         recover.recover(ws, clock)
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)
@@ -157,13 +157,6 @@ def question(ws: Workspace, intent: Intent, role: RunRole, job_id: str, pairs: i
         why="exported",
     )
     return measure.question_for(ws, intent, ask, job_id)
-
-
-@contextmanager
-def held(ws: Workspace) -> Iterator[None]:
-    """Hold the repo lock."""
-    with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
-        yield
 
 
 @contextmanager

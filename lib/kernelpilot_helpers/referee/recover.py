@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from itertools import groupby
 
 from kernelpilot_helpers import ledger, proc, records
@@ -34,7 +33,7 @@ def recover(ws: Workspace, clock: Clock) -> list[str]:
         if intent is not None:
             intents.append(intent)
             continue
-        _put_aside(ws, run)  # killed before its intent was whole: nothing had been measured
+        runs.put_aside(ws.root, run)  # killed before its intent was whole: nothing had been measured
         notes.append(f"{run}: an unstarted run was moved to {LOCAL}/interrupted")
     for label, group in groupby(intents, key=lambda i: i.label):
         notes.append(_finish_orphans(workspace.open_repo(ws.root, need_lock=False), label, list(group), clock))
@@ -63,7 +62,7 @@ def _finish_orphans(ws: Workspace, label: str, intents: list[Intent], clock: Clo
     first = intents[0]
     if first.kind == "lock" or first.epoch != ws.epoch or ws.lock is None:
         for intent in intents:
-            _put_aside(ws, intent.run)
+            runs.put_aside(ws.root, intent.run)
         return f"{label}: runs of a killed command were moved to {LOCAL}/interrupted; run it again"
     try:
         outcome = seals.outcome_of(ws, intents)
@@ -74,13 +73,6 @@ def _finish_orphans(ws: Workspace, label: str, intents: list[Intent], clock: Clo
     records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
     finish(workspace.open_repo(ws.root, need_lock=False), row)
     return f"{label}: a killed attempt was recorded as {row.verdict} ({row.reason})"
-
-
-def _put_aside(ws: Workspace, run: str) -> None:
-    aside = ws.root / LOCAL / "interrupted" / run
-    shutil.rmtree(aside, ignore_errors=True)
-    aside.parent.mkdir(parents=True, exist_ok=True)
-    shutil.move(str(runs.run_dir(ws.root, run)), str(aside))
 
 
 def finish(ws: Workspace, row: Row) -> None:

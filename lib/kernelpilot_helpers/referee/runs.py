@@ -115,6 +115,14 @@ def keep(root: Path, run: str) -> Raw:
     return records.load(target / "raw.json", RAW)
 
 
+def put_aside(root: Path, run: str) -> None:
+    """Move a run that no row will cite to ``.kernelpilot/interrupted``; nothing of it is lost."""
+    aside = root / LOCAL / "interrupted" / run
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(str(run_dir(root, run)), str(aside))
+
+
 def load_raw(root: Path, run: str) -> Raw | None:
     """The raw of a run, adopting one that a killed command left in the job directory; None when there is none."""
     if not (run_dir(root, run) / "raw.json").exists():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelpilot_helpers import ledger, policy, proc, records
+from kernelpilot_helpers import ledger, proc, records
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.ledger.model import Motivation, Row
 from kernelpilot_helpers.referee import recover, workspace
@@ -21,7 +21,7 @@ def select(start: Path, version: str, *, why: str, clock: Clock) -> Row:
     Raises Refused for a version that was never shown correct, or when the directory holds uncommitted work.
     """
     ws = workspace.open_repo(start)
-    with proc.file_lock(ws.root / LOCAL / "repo.lock", timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+    with workspace.held(ws):
         recover.recover(ws, clock)
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)

@@ -37,10 +37,11 @@ def rendered(workspace: Workspace) -> dict[str, str]:
 
 def drifted(workspace: Workspace) -> list[str]:
     """Ledgers whose text differs from the rendered one."""
-    return [path for path, text in rendered(workspace).items() if _text(workspace.root / path) != text]
+    return [path for path, text in rendered(workspace).items() if text_of(workspace.root / path) != text]
 
 
-def _text(path: Path) -> str | None:
+def text_of(path: Path) -> str | None:
+    """A ledger as stored, None when it is absent or not text."""
     try:
         return path.read_text()
     except (OSError, UnicodeDecodeError):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,6 +129,14 @@ def open_repo(start: Path, *, need_lock: bool = True) -> Workspace:
     if need_lock:
         require_lock(workspace)
     return workspace
+
+
+@contextmanager
+def held(workspace: Workspace) -> Iterator[None]:
+    """Hold this repo's lock: one writing command at a time. Raises Busy naming the process that holds it."""
+    path = workspace.root / LOCAL / "repo.lock"
+    with proc.file_lock(path, timeout_s=policy.POLICY.lock_s, what="this repo's referee"):
+        yield
 
 
 def require_lock(workspace: Workspace) -> Lock:
