@@ -5,11 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kernelpilot_helpers import ledger, records
+from kernelpilot_helpers import ledger, proc, records
+from kernelpilot_helpers import report as reports
+from kernelpilot_helpers.autotune import Cell, MapCase, MapVariant, PerformanceMap
 from kernelpilot_helpers.benchmark import Bench, CaseBench
 from kernelpilot_helpers.benchmark import Interval as BenchInterval
 from kernelpilot_helpers.correctness import Finding, Verification
+from kernelpilot_helpers.dispatcher import Guard, ShapeRule, Table
+from kernelpilot_helpers.evidence import CommitFacts, Evidence, GitFacts, LoopFacts, StopFacts, TuningFacts
+from kernelpilot_helpers.evidence import RunFacts as EvidenceRun
+from kernelpilot_helpers.gate import Done, Report
+from kernelpilot_helpers.gate import Finding as GateFinding
 from kernelpilot_helpers.ledger import Interval, Motivation, Row
+from kernelpilot_helpers.referee import workspace
 from kernelpilot_helpers.report import FloorFacts, ReportData, RunFacts
 
 COMMIT = "c" * 40
@@ -172,3 +180,105 @@ def write_repo(tmp_path: Path, data: ReportData) -> Path:
         records.dump({"epoch": 1, "mutation_score": "19/19", "files": {}}),
     )
     return tmp_path
+
+
+SUMMARY = """# Round 1
+
+`99 %` of this is prose. We fused two passes over 4096x4096.
+v001_fused is 1.30x as fast as the baseline [v001_fused.3].
+"""
+
+
+def loop(repo: Path, *, phase: str = "BUILD", summaries: dict[int, str] | None = None) -> LoopFacts:
+    """Set-up at the baseline commit, a red Stop after the first attempt, a passing one after the second."""
+    heads = proc.git_out(repo, "rev-list", "--topo-order", "--reverse", "HEAD").split()
+    return LoopFacts(
+        directory=".humanize/rlcr/2026-11-30_08-00-00",
+        phase=phase,
+        round=2,
+        max_rounds=84,
+        reviewer="evidence-only",
+        base_commit=heads[1],
+        plan_sha256="a" * 64,
+        stops=(
+            StopFacts(round=0, head=heads[1], outcome="setup"),
+            StopFacts(round=1, head=heads[-1], passed=False, findings=("10:runs",), outcome="block", reason="gate red"),
+            StopFacts(round=1, head=heads[-1], passed=True, outcome="block", reason="next round"),
+        ),
+        summaries={1: SUMMARY} if summaries is None else summaries,
+    )
+
+
+def tuned() -> TuningFacts:
+    """Two versions on two cases: one is better on the small shape, the other on the large one."""
+    ratios = {
+        ("m1", "v001_fused"): 1.5,
+        ("m1", "v002_wide"): 0.9,
+        ("m64", "v001_fused"): 1.1,
+        ("m64", "v002_wide"): 3.0,
+    }
+    cells = tuple(
+        Cell(case_id=case, version=version, vs_baseline=ratio(r), baseline_us=100.0, version_us=100.0 / r)
+        for (case, version), r in ratios.items()
+    )
+    shapes = {"m1": ("decode", 1), "m64": ("prefill", 64)}
+    rule = ShapeRule(
+        regime="decode",
+        guards=(Guard(axis="M", low=1, high=8),),
+        version="v001_fused",
+        variant="fused",
+        tree="f" * 40,
+        why="1.50x on m1",
+    )
+    return TuningFacts(
+        map=PerformanceMap(
+            epoch=1,
+            at="2026-11-30T08:00:00Z",
+            environment={},
+            baseline_tree="b" * 40,
+            cases=tuple(
+                MapCase(case_id=name, regime=regime, axes={"M": m}, required=True, held_out=False)
+                for name, (regime, m) in shapes.items()
+            ),
+            variants=tuple(
+                MapVariant(version=v, variant=v[5:], tree="f" * 40, run=f"{v}.9") for v in ("v001_fused", "v002_wide")
+            ),
+            cells=cells,
+        ),
+        table=Table(kind="table", epoch=1, map_sha256="d" * 64, rules=(rule,), files={}),
+    )
+
+
+def red() -> Report:
+    """A gate with one block, a rule that could not be judged, and a task that is not done."""
+    finding = GateFinding(
+        rule="10", severity="block", where=EVIL, what="no row cites this run", fix="kernelpilot attempt"
+    )
+    missing = Done(met=False, why="no target met", missing=("a confirmed version",))
+    return Report(passed=False, done=missing, findings=(finding,), not_evaluated=("24: no performance map",))
+
+
+def evidence_of(repo: Path, **more: Any) -> Evidence:
+    """What a collector reads of a real repo, as far as the report and the last rules need it."""
+    ws = workspace.open_repo(repo)
+    assert ws.lock is not None
+    data = reports.collect(repo)
+    log = proc.git_out(repo, "log", "--topo-order", "--reverse", "--format=%x00%H", "--name-only")
+    entries = [entry.split("\n") for entry in log.split("\0")[1:]]
+    commits = tuple(CommitFacts(commit=head, paths=tuple(p for p in paths if p)) for head, *paths in entries)
+    names = (reports.FINAL_PATH, reports.JOURNAL_PATH)
+    files = {name: (repo / name).read_bytes().decode() for name in names if (repo / name).exists()}
+    fields: dict[str, Any] = {
+        "root": str(repo),
+        "contract": ws.contract,
+        "lock": ws.lock,
+        "cases": ws.resolved,
+        "rows": ws.rows,
+        "runs": {
+            run: EvidenceRun(run=run, bench=r.bench, verification=r.verification, env=r.env)
+            for run, r in data.runs.items()
+        },
+        "git": GitFacts(head=proc.head(repo) or "", commits=commits, dirty=tuple(proc.dirty(repo))),
+        "files": files,
+    }
+    return Evidence(**{**fields, **more})

@@ -176,3 +176,22 @@ def test_missing_broken_and_annotated_views_are_told() -> None:
         (ledger.OPTIMIZATIONS_PATH, "text outside the table, or its layout, was edited by hand"),
         (ledger.SOURCE_IDEAS_PATH, "no table found"),
     ]
+
+
+def test_a_view_of_many_megabytes_is_told_without_being_parsed() -> None:
+    """Breaks if a garbage ledger makes the audit run for minutes: Markdown is parsed at some 25 KB a second."""
+    rows = (base(),)
+    files: dict[str, str | None] = dict(ledger.views(rows, {"v000.1": FACTS}, []))
+    files[ledger.ATTEMPTS_PATH] = "| a | b |\n" * 500_000
+    found = ledger.check(rows, (), files, {"v000.1": FACTS}, [])
+    assert [(f.where, "holds 5000000 characters" in f.what) for f in found] == [(ledger.ATTEMPTS_PATH, True)]
+
+
+def test_only_a_tuning_is_a_decision_with_runs() -> None:
+    """Breaks when a map stands on no run, or runs are hidden behind a decision."""
+    tuned = {"kind": "decision", "gain": None, "reason": "tune: 1 versions x 8 cases"}
+    assert check(base(), row("v001_a"), row("v001_a", None, runs=("v001_a.2",), **tuned)) == []
+    wanted = "runs: a decision has runs exactly when it is a tuning"
+    assert check(base(), row("v001_a"), row("v001_a", None, runs=(), **tuned)) == [wanted]
+    hidden = row("v001_a", None, kind="decision", gain=None, runs=("v001_a.2",), reason="select: because")
+    assert check(base(), row("v001_a"), hidden) == [wanted]

@@ -56,7 +56,7 @@ def test_the_numbers_are_the_contracts_and_the_policys() -> None:
     """Breaks if a promised number is typed by hand or taken from another device."""
     by = {c.topic: c.text for c in plan.parse(TEXT, "p.md").criteria}
     assert "addnorm on cpu, at least 1.25x the baseline" in by["krw"]
-    assert "all 7 cases of W" in by["correctness"]
+    assert "all 8 cases of W" in by["correctness"]
     assert "all 6 timed cases" in by["benchmark"]
     assert "After 2 rounds in a row with less than 1 % gain over the best, at least 50 new sources" in by["stall"]
     assert "more than 85 % of the measured roof" in by["stop"]
@@ -75,7 +75,9 @@ def test_the_contract_shapes_the_plan() -> None:
     one = {c.topic: c for c in plan.parse(TEXT, "p.md").criteria}
     two_text = plan.render(*mm("decode", "prefill"), baseline_profile="waiver: no permission for counters")
     two = {c.topic: c for c in plan.parse(two_text, "p.md").criteria}
-    assert "the dispatcher is trivial" in one["dispatch"].text
+    single = {c.topic: c for c in plan.parse(plan.render(*mm("decode")), "p.md").criteria}
+    assert "the dispatcher is trivial" in single["dispatch"].text
+    assert "regimes (tall, wide)" in one["dispatch"].text
     assert "regimes (decode, prefill)" in two["dispatch"].text
     assert one["from_scratch"].text.startswith("This contract allows derived work")
     assert two["from_scratch"].text.startswith("The contract asks for a kernel from scratch")

@@ -70,7 +70,8 @@ def test_every_crash_point_in_the_code_is_tested() -> None:
     found: set[str] = set()
     for path in (ROOT / "lib" / "kernelpilot_helpers").rglob("*.py"):
         found |= set(re.findall(r'crash_point\("([a-z.]+)"\)', path.read_text()))
-    assert found - set(STEPS) - {"lock.saved"} == set()
+    others = {"lock.saved", "derived.row", "derived.file", "derived.files"}  # test_referee_tuning.py has the last
+    assert found - set(STEPS) - others == set()
 
 
 @pytest.mark.parametrize("step", ["lock.saved", "attempt.intent", "attempt.raw", "append.torn", "attempt.views"])

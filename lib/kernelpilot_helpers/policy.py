@@ -104,6 +104,8 @@ class Policy:
     """... and by this much (measured between honest arms: under 8 us at the median): beyond both is hidden work."""
     screen_gross: float = 2.0
     """Without an interval, REGRESSED needs every pair beyond this many non-inferiority margins."""
+    gate_s: float = 900.0
+    """How long the loop lets one evidence command run."""
     build_s: float = 120.0
     call_s: float = 20.0
     job_s: float = 600.0

@@ -79,8 +79,15 @@ def _git_env() -> dict[str, str]:
     return env
 
 
-def git(repo: Path, *args: str, check: bool = True, timeout: float = 120.0, index: Path | None = None) -> Result:
-    """Run git in ``repo``, with another index file where one is given.
+def git(
+    repo: Path,
+    *args: str,
+    check: bool = True,
+    timeout: float = 120.0,
+    index: Path | None = None,
+    data: bytes | None = None,
+) -> Result:
+    """Run git in ``repo``, with another index file or bytes on its standard input where they are given.
 
     Raises KernelPilotError with git's own words when ``check`` and it fails.
     """
@@ -89,7 +96,7 @@ def git(repo: Path, *args: str, check: bool = True, timeout: float = 120.0, inde
         del env["GIT_LITERAL_PATHSPECS"]  # the one command used here that knows no magic
     if index is not None:
         env["GIT_INDEX_FILE"] = str(index)
-    result = run(["git", *args], cwd=repo, env=env, timeout=timeout)
+    result = run(["git", *args], cwd=repo, env=env, timeout=timeout, data=data)
     if check and result.code != 0:
         words = (result.err or result.out).strip().splitlines()
         raise KernelPilotError(

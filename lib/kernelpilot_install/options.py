@@ -63,6 +63,7 @@ def parser() -> argparse.ArgumentParser:
     scope.add_argument("--project", metavar="DIR", type=Path, help="skills into DIR/.codex, DIR/.claude only")
     p.add_argument("--replace", action="store_true", help="take over an install made from another clone")
     p.add_argument("--dev", action="store_true", help="the venv goes to .venv in the clone, with the linters")
+    p.add_argument("--humanize", metavar="DIR", help=argparse.SUPPRESS)
     p.add_argument("--torch", metavar="SPEC", help=f"with --test: pip's words for torch ({TORCH_SPEC})")
     p.add_argument("--dir", metavar="DIR", type=Path, help="with --demo: its folder (./kernelpilot-demo)")
     return p
@@ -75,6 +76,11 @@ def parse(argv: Sequence[str]) -> Options:
     if rest and not ns.test:
         p.error(f"unknown argument: {rest[0]}")
     mode: Mode = "demo" if ns.demo else "test" if ns.test else "uninstall" if ns.uninstall else "install"
+    if ns.humanize is not None:
+        p.error(
+            "--humanize is not supported: the gate reads the journal that only this bundle's own vendor/humanize "
+            "writes; leave the flag out"
+        )
     if ns.dir is not None and mode != "demo":
         p.error("--dir belongs to --demo")
     if ns.torch is not None and mode != "test":

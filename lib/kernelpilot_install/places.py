@@ -21,6 +21,8 @@ class Places:
     shim: Path
     codex: Path
     """Codex's user folder."""
+    codex_spelt: Path
+    """The same as Codex spells it in its own records: with links followed where CODEX_HOME is set, else as it is."""
     claude: Path
     """Claude Code's user folder."""
     path: str
@@ -59,6 +61,7 @@ def places(env: Mapping[str, str], clone: Path) -> Places:
         data=data_home / "kernelpilot",
         shim=home / ".local" / "bin" / "kernelpilot",
         codex=Path(env.get("CODEX_HOME") or home / ".codex").absolute(),
+        codex_spelt=Path(env["CODEX_HOME"]).resolve() if env.get("CODEX_HOME") else home / ".codex",
         claude=Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").absolute(),
         path=env.get("PATH", ""),
     )

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelpilot_install import hooks, skills
+from kernelpilot_install import hooks, skills, trust
 from kernelpilot_install.changes import SHIM_MARK, Change, Hook, Shim, Skill, Venv, folders
 from kernelpilot_install.files import tree_hash
 from kernelpilot_install.manifest import Entry, Manifest
@@ -30,6 +30,8 @@ class Plan:
     """Links of ours whose skill this version no longer has."""
     findings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    hooked: tuple[str, ...] = ()
+    """Clients whose settings hold the Stop hook once the plan is carried out."""
 
 
 def tool_recipe(at: Places, *, dev: bool) -> Recipe:
@@ -133,23 +135,28 @@ def _hooks(o: Options, at: Places, served: tuple[str, ...], known: Manifest, pla
         plan.notes.append("--project: no Stop hook registered; a plain ./install.sh registers it for the user")
         return []
     found = [hooks.register(c, root, launch, known) for c, root in _roots(o, at, served).items()]
+    plan.hooked = served
     return [r for r in found if r is not None]
 
 
 def closing(plan: Plan, at: Places) -> list[str]:
-    """The last lines of an install: only what is so."""
+    """The last lines of an install: only what is so. What still keeps the Stop hook from running comes last."""
     lines = list(plan.notes)
-    codex = [c for c in plan.changes if isinstance(c, Skill) and c.link.client == "codex"]
-    hooked = {c.registration.client for c in plan.changes if isinstance(c, Hook)}
-    if "codex" in hooked:
-        lines.append("the Stop hook is pending review: open /hooks in Codex and trust it; until then it does not run")
-    if codex or "codex" in hooked:
-        lines.append("restart Codex: a running one does not see the change")
     folder = at.shim.parent
     first = shutil.which("kernelpilot", path=at.path)
     if str(folder) not in at.path.split(os.pathsep):
         lines.append(f'{folder} is not on PATH: add  export PATH="{folder}:$PATH"  to your shell\'s profile')
     elif first != str(at.shim):
         lines.append(f"{first} comes before {at.shim} on PATH: `kernelpilot` starts that one")
-    lines.append("next: kernelpilot --help, or ./install.sh --demo for the main job on the CPU")
+    lines.append("next: `kernelpilot doctor` checks what was set up; ./install.sh --demo plays the main job on the CPU")
+    told = trust.notice(at) if "codex" in plan.hooked else ""
+    lines += [told] if told else []
+    if any(_of_codex(c) for c in plan.changes):
+        lines.append("restart Codex: a running one does not see the change")
     return lines
+
+
+def _of_codex(change: Change) -> bool:
+    if isinstance(change, Skill):
+        return change.link.client == "codex"
+    return isinstance(change, Hook) and change.registration.client == "codex"

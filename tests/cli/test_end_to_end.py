@@ -76,7 +76,9 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "request.toml").write_text(SMALL + cases)
     answer("scaffold", "repo", "--request", "request.toml", cwd=folder)
     repo = folder / "repo"
+    (repo / ".humanize/evidence.json").unlink()  # as in a fresh clone: the plan brings it back
     assert answer("plan", cwd=repo)["findings"] == []
+    assert json.loads((repo / ".humanize/evidence.json").read_text())["commands"][0]["argv"][1:] == ["gate", "--json"]
     lock = answer("lock", cwd=repo)
     killed, applicable = lock["mutation_score"].split("/")
     assert killed == applicable and int(applicable) >= 20 and lock["floor"]["fit"]

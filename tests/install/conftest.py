@@ -86,7 +86,9 @@ def make_bundle(root: Path, *, hook: bool = False) -> Path:
         (root / name).write_text("x==1\n", encoding="utf-8")
     if hook:
         (root / "vendor" / "humanize" / "hooks").mkdir(parents=True)
-        (root / "vendor" / "humanize" / "hooks" / "stop-hook").write_text("#!/bin/sh\n", encoding="utf-8")
+        launcher = root / "vendor" / "humanize" / "hooks" / "stop-hook"
+        launcher.write_text("#!/bin/sh\n", encoding="utf-8")
+        launcher.chmod(0o755)
     return root
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kernelpilot_install import trust
 from kernelpilot_install.problems import InstallError
 
 
@@ -45,17 +46,57 @@ def test_install_then_uninstall_leaves_home_as_it_was(hooked, capsys) -> None:
 
 
 def test_a_second_install_changes_nothing_and_says_so(hooked, capsys) -> None:
-    """Breaks if a rerun rebuilds, rewrites or registers twice, or claims a review that is not new."""
+    """Breaks if a rerun rebuilds, rewrites or registers twice, or stops saying that the review is still pending."""
     assert hooked.run("--client", "both") == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[-2].startswith("the Stop hook is pending review")
+    assert said[-1].startswith("restart Codex")
     first, calls = hooked.tree(), len(hooked.pip.calls)
-    capsys.readouterr()
     assert hooked.run("--client", "both") == 0
-    said = capsys.readouterr().out
-    assert "nothing changed" in said
-    assert "pending review" not in said
-    assert "restart Codex" not in said
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "everything is up to date: nothing changed"
+    assert said[-1].startswith("the Stop hook is pending review")
     assert hooked.tree() == first
     assert len(hooked.pip.calls) == calls
+
+
+def test_once_trusted_nothing_is_pending(hooked, capsys) -> None:
+    """Breaks if a reviewed hook is called pending for ever, another's review counts, or damage is a claim."""
+    hooked.run("--client", "codex")
+    hooks_file = hooked.home / ".codex" / "hooks.json"
+    (handler,) = json.loads(hooks_file.read_text())["hooks"]["Stop"][0]["hooks"]
+    config = hooked.home / ".codex" / "config.toml"
+    for command, pending in ((handler["command"], False), ("/elsewhere", True)):
+        record = trust.digest({**handler, "command": command})
+        key = json.dumps(f"{hooks_file}:stop:0:0")
+        config.write_text(f'[hooks.state.{key}]\ntrusted_hash = "{record}"\n', encoding="utf-8")
+        capsys.readouterr()
+        assert hooked.run("--client", "codex") == 0
+        assert ("pending review" in capsys.readouterr().out) == pending
+    config.write_text("[hooks", encoding="utf-8")
+    assert hooked.run("--client", "codex") == 0
+    assert "cannot be read here: open /hooks" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("edit", [('"timeout": 3600', '"timeout": 900'), ("stop-hook'", "stop-hook' ")])
+def test_a_hook_that_the_user_edited_is_not_registered_again(hooked, edit) -> None:
+    """Breaks if another time-out or quoting hides our own hook from us, and a rerun adds a second one."""
+    hooked.run("--client", "claude")
+    settings = hooked.home / ".claude" / "settings.json"
+    edited = settings.read_text().replace(*edit)
+    assert edited != settings.read_text()
+    settings.write_text(edited, encoding="utf-8")
+    assert hooked.run("--client", "claude") == 0
+    assert settings.read_text() == edited
+
+
+def test_a_launcher_that_cannot_start_stops_the_install(hooked) -> None:
+    """Breaks if a hook is registered that both clients would pass over as failed."""
+    (hooked.clone / "vendor" / "humanize" / "hooks" / "stop-hook").chmod(0o644)
+    with pytest.raises(InstallError) as e:
+        hooked.run("--client", "codex")
+    assert "not executable" in e.value.what
+    assert hooked.tree() == {}
 
 
 def test_dry_run_changes_nothing_and_names_each_change(hooked, capsys) -> None:

@@ -46,10 +46,12 @@ def wanted(table: str, minor: int) -> dict[str, tuple[int, ...]]:
     match = re.search(rf"^{re.escape(table)} = \[(.*?)\]$", text, re.DOTALL | re.MULTILINE)
     assert match, table
     found = {}
-    for package, bound, before in re.findall(r"\"([\w-]+)>=([\d.]+)(?:; python_version < '3\.(\d+)')?\"", match[1]):
-        if not before or minor < int(before):
+    form = r"\"([\w-]+)>=([\d.]+)(?:; python_version (<|>=) '3\.(\d+)')?\""
+    rows = re.findall(form, match[1])
+    assert len(rows) == match[1].count('"') // 2
+    for package, bound, relation, other in rows:
+        if not relation or (minor < int(other)) == (relation == "<"):
             found[package] = tuple(int(part) for part in bound.split("."))
-    assert len(found) + (0 if minor < 11 else match[1].count("python_version")) == match[1].count('"') // 2
     return found
 
 

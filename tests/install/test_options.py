@@ -37,3 +37,11 @@ def test_a_project_is_made_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Breaks if links depend on the folder the installer was called from."""
     monkeypatch.chdir(tmp_path)
     assert parse(["--project", "."]).project == tmp_path
+
+
+def test_another_humanize_is_refused_by_name(capsys) -> None:
+    """Breaks if --humanize is taken and ignored: its hook would write no journal that the gate can read."""
+    with pytest.raises(SystemExit) as stop:
+        parse(["--humanize", "/somewhere"])
+    assert stop.value.code == 2
+    assert "--humanize is not supported" in capsys.readouterr().err

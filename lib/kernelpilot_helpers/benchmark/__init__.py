@@ -1,6 +1,7 @@
 """Is the candidate faster? Pure statistics over the samples of ``raw.json``: data in, a Bench out."""
 
 from .bench import FORMAT, OWNER, VERSION, Bench, CaseBench, Interval, Verdict, dump, parse
+from .booking import BOOKING_KEYS, booking
 from .clock import suspicions
 from .crossover import Fit, fit, sign_p, t_quantile
 from .noise import CaseFloor, Floor, floor
@@ -9,6 +10,7 @@ from .table import Cell, Table, pair_values, refuse, tabulate
 from .verdict import judge
 
 __all__ = [
+    "BOOKING_KEYS",
     "FORMAT",
     "OWNER",
     "VERSION",
@@ -21,6 +23,7 @@ __all__ = [
     "Interval",
     "Table",
     "Verdict",
+    "booking",
     "dump",
     "fit",
     "floor",

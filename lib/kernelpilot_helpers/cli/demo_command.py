@@ -28,10 +28,11 @@ STYLES = {"IMPROVED": "green", "SAME": "cyan", "REGRESSED": "yellow", "AMBIGUOUS
 )
 @common.json_option
 def command(directory: Path, as_json: bool) -> int:
-    """Play the whole job on the CPU with a scripted writer: no GPU, no model, no account.
+    """Play the whole job on the CPU with a scripted writer inside the loop: no GPU, no model, no account.
 
-    Needs a C compiler and a Python with numpy or torch (KERNELPILOT_PYTHON, the active venv, or python3). Exit 1
-    when a verdict is not the one that a sound referee gives.
+    The Stop hook is the real one, its reviewer is the evidence alone. Needs a C compiler and a Python with numpy or
+    torch (KERNELPILOT_PYTHON, the active venv, or python3). Exit 1 when a verdict is not the one that a sound referee
+    gives, or when the loop does not end COMPLETE with a green gate.
     """
     from rich.console import Console
 
@@ -49,7 +50,7 @@ def command(directory: Path, as_json: bool) -> int:
         click.echo(json.dumps(as_object(done)))
     else:
         _screen(done)
-    return 0 if done.state == "refereed" else 1
+    return 0 if done.state == "COMPLETE" else 1
 
 
 def as_object(done: Demo) -> dict[str, Any]:
@@ -61,7 +62,13 @@ def as_object(done: Demo) -> dict[str, Any]:
             {"version": p.version, "verdict": p.verdict, "reason": p.reason, "as_expected": p.as_expected}
             for p in done.played
         ],
+        "rounds": [
+            {"round": s.round, "gate": s.gate, "findings": list(s.findings), "decision": s.decision, "phase": s.phase}
+            for s in done.stops
+        ],
+        "gate": done.gate,
         "report": str(done.report),
+        "final": str(done.final),
         "next": done.next,
         "seconds": round(done.seconds, 1),
     }
@@ -90,7 +97,17 @@ def _screen(done: Demo) -> None:
     for p in done.played:
         if p.verdict in ("WRONG", "BROKEN") or not p.as_expected:
             console.print(f"{p.version}: {p.reason}", highlight=False, markup=False)
-    console.print(f"{policy.CPU.note}", highlight=False)
+    rounds = Table(title="What the Stop hook said", title_justify="left")
+    for name in ("round", "gate", "answer", "then"):
+        rounds.add_column(name)
+    for s in done.stops:
+        colour = {True: "[green]green[/green]", False: "[red]red[/red]", None: "not judged"}[s.gate]
+        found = f" ({', '.join(s.findings[:2])})" if s.findings and not s.gate else ""
+        rounds.add_row(str(s.round), colour + found, s.decision, s.phase)
+    console.print(rounds)
+    console.print(f"The loop ended {done.state}. {policy.CPU.note}", highlight=False)
     console.print(
-        f"repo    {done.directory}\nreport  {done.report}\nnext    {done.next}", highlight=False, markup=False
+        f"repo    {done.directory}\nreport  {done.report}\nfinal   {done.final}\nnext    {done.next}",
+        highlight=False,
+        markup=False,
     )

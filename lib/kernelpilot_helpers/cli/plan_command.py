@@ -17,9 +17,11 @@ from kernelpilot_helpers.cli import common
 def command(only_check: bool, force: bool, repo: Path, as_json: bool) -> int:
     """Write .humanize/kernel-agent/refined-plan.md from the contract, with every acceptance criterion.
 
-    An existing plan is not written over without --force. Exit 1 when the plan has a fault.
+    An existing plan is not written over without --force. A fresh clone also gets its .humanize/evidence.json, which
+    names this machine's kernelpilot to the loop. Exit 1 when the plan has a fault.
     """
-    from kernelpilot_helpers import plan, records
+    from kernelpilot_helpers import plan, records, scaffold
+    from kernelpilot_helpers.cli.scaffold_command import executable
     from kernelpilot_helpers.referee import workspace
 
     ws = workspace.open_repo(repo, need_lock=False)
@@ -28,6 +30,8 @@ def command(only_check: bool, force: bool, repo: Path, as_json: bool) -> int:
     if not only_check and (force or not path.exists()):
         records.write_text(path, plan.render(ws.contract, ws.cases))
         written = True
+    if not only_check and not (ws.root / scaffold.EVIDENCE_PATH).exists():
+        scaffold.write_evidence(ws.root, executable())
     text = records.read_bytes(path, fix="kernelpilot plan").decode(errors="replace")
     parsed = plan.parse(text, at=plan.PATH)
     faults = plan.check(parsed)

@@ -1,12 +1,9 @@
-"""The whole job on the CPU with a scripted writer, through the ordinary commands: no GPU, no model, no account."""
+"""The whole job on the CPU with a scripted writer, inside the loop: no GPU, no model, no account."""
 
 from __future__ import annotations
 
-import json
-import os
 import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -14,13 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kernelpilot_helpers import policy
-from kernelpilot_helpers.demo.script import ACTS, Act
+from kernelpilot_helpers.demo import commands
+from kernelpilot_helpers.demo.loop import Loop, Stopped, commit
+from kernelpilot_helpers.demo.script import ACTS, BOAST_ROUND, OBJECTIVES, QUERY, TUNE_ROUND, Act
 from kernelpilot_helpers.errors import KernelPilotError, Refused
 
 VARIANTS = Path(__file__).with_name("variants")
 TASK = "add_rmsnorm"
 MAX_PAIRS = 10
+TUNE_PAIRS = 6
+LEDGER = "artifacts/optimization-ledger.md"
 Show = Callable[[str], None]
 
 
@@ -48,43 +48,100 @@ class Demo:
 
     directory: Path
     played: tuple[Played, ...]
+    stops: tuple[Stopped, ...]
+    gate: bool
+    """Whether the gate passes at the very end."""
+    dispatcher: str
     report: Path
+    final: Path
     lock: dict[str, Any]
     seconds: float
 
     @property
     def state(self) -> str:
-        """``refereed`` when every verdict is the one that a sound referee gives, else ``differs``."""
-        return "refereed" if all(p.as_expected for p in self.played) else "differs"
+        """The loop's end, ``COMPLETE`` only with a green gate; ``differs`` when a verdict is not a sound referee's."""
+        if not all(p.as_expected for p in self.played):
+            return "differs"
+        phase = self.stops[-1].phase if self.stops else "none"
+        return phase if self.gate or phase != "COMPLETE" else "differs"
 
     @property
     def next(self) -> str:
         """The command to type now."""
         beside = Path(sys.executable).with_name("kernelpilot")
         name = str(beside) if shutil.which("kernelpilot") is None and beside.exists() else "kernelpilot"
-        return f"cd {shlex.quote(str(self.directory))} && {name} ledger check"
+        return f"cd {shlex.quote(str(self.directory))} && {name} gate --final"
 
 
 def play(directory: Path, *, show: Show, acts: Sequence[Act] = ACTS) -> Demo:
-    """Scaffold, plan, lock, attempt every act, report. Raises KernelPilotError when a command fails."""
+    """Scaffold, plan, lock, then rounds under the Stop hook until it lets go. Raises KernelPilotError."""
     directory = directory.resolve()
     if directory.exists() and any(directory.iterdir()):
         raise Refused("is not empty", where=str(directory), fix="name a new folder: kernelpilot demo --dir DIR")
     started = time.monotonic()
+    lock = _prepare(directory, show)
+    show("the loop: set up, with a reviewer that is the evidence alone")
+    loop = Loop.begin(directory)
+    played: list[Played] = []
+    stops: list[Stopped] = []
+    for number, (objective, criteria) in enumerate(OBJECTIVES):
+        loop.begin_round(number, objective, criteria)
+        done = [_attempt(directory, act, show) for act in acts if act.round == number]
+        played += done
+        if number == TUNE_ROUND:
+            _tune(directory, show)
+        loop.report_round(number, did=objective, evidence=[_line(p) for p in done], left=_left(number))
+        stops += _end_round(loop, number, show)
+        if stops[-1].phase == "FINALIZE":
+            break
+    stops += _finish(loop, stops[-1], show)
+    gate = commands.ask(["gate", "--final"], cwd=directory, codes=(0, 1))
+    show(f"the gate at the end: {'green' if gate['pass'] else 'red'}, {gate['done']['why']}")
+    return Demo(
+        directory=directory,
+        played=tuple(played),
+        stops=tuple(stops),
+        gate=bool(gate["pass"]),
+        dispatcher=_dispatcher(directory),
+        report=directory / "artifacts" / "report.html",
+        final=directory / "artifacts" / "FINAL.md",
+        lock=lock,
+        seconds=time.monotonic() - started,
+    )
+
+
+def _prepare(directory: Path, show: Show) -> dict[str, Any]:
     show("scaffold: a standalone repo for a row-wise fused add + RMSNorm (float32)")
-    _run(
+    commands.ask(
         ["scaffold", str(directory), "--task", TASK, "--op", "norm", "--gpu", "cpu", "--parent-ok"],
         cwd=directory.parent,
     )
-    _run(["plan"], cwd=directory)
+    _research(directory, show)
+    commands.ask(["plan"], cwd=directory)
     show("lock: task audit and A/A floor")
-    lock = _run(["lock"], cwd=directory)
+    lock = commands.ask(["lock"], cwd=directory)
     show(f"locked: {lock['mutation_score']} wrong outputs caught; A/A half-width {_percent(lock)}")
-    played: list[Played] = []
-    for act in acts:
-        played.append(_attempt(directory, act, show))
-    path = Path(_run(["report"], cwd=directory)["report"])
-    return Demo(directory=directory, played=tuple(played), report=path, lock=lock, seconds=time.monotonic() - started)
+    return lock
+
+
+def _research(directory: Path, show: Show) -> None:
+    """A scoped look at prior art, written down before the first candidate."""
+    hits = commands.ask(["knowledge", "search", QUERY], cwd=directory)["hits"][:3]
+    show(f"knowledge: {len(hits)} records for {QUERY!r}")
+    found = "\n".join(f"- `{hit['id']}`: {hit['label']}" for hit in hits) or "- nothing in the corpus"
+    page = directory / "artifacts" / "research-digest.md"
+    words = {
+        "## Baseline findings": "`baseline/candidate.py` makes five passes over memory, each with a temporary.",
+        "## Source findings": found,
+        "## Candidate routes": "One pass in C; then independent partial sums, so that the adds overlap.",
+        "## Expected bottlenecks": "Memory traffic first, the chain of dependent additions after that.",
+        "## First measurements": "`kernelpilot attempt` of the plain loop against the baseline.",
+    }
+    text = page.read_text()
+    for heading, body in words.items():
+        text = text.replace(heading, f"{heading}\n\n{body}")
+    page.write_text(text)
+    commit(directory, "research digest", "artifacts/research-digest.md")
 
 
 def _percent(lock: dict[str, Any]) -> str:
@@ -101,7 +158,7 @@ def _attempt(directory: Path, act: Act, show: Show) -> Played:
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     argv = ["attempt", act.slug, "--motivation", act.motivation, "--max-pairs", str(MAX_PAIRS)]
-    said = _run(argv, cwd=directory)
+    said = commands.ask(argv, cwd=directory)
     show(f"  {said['version']}: {said['verdict']} ({said['reason']})")
     return Played(
         act=act,
@@ -114,28 +171,64 @@ def _attempt(directory: Path, act: Act, show: Show) -> Played:
     )
 
 
-def _run(argv: list[str], *, cwd: Path) -> dict[str, Any]:
-    """One ordinary command, as a user would type it; its JSON object."""
-    cwd.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    done = subprocess.run(
-        [sys.executable, "-m", "kernelpilot_helpers", *argv, "--json"],
-        cwd=cwd,
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=policy.POLICY.job_s * 3,
-        check=False,
-    )
-    try:
-        data = json.loads(done.stdout)
-    except ValueError:
-        data = None
-    if done.returncode != 0 or not isinstance(data, dict):
-        words = (done.stderr or done.stdout).strip()
-        fix = f"cd {cwd} && kernelpilot {' '.join(argv[:2])}"
-        raise KernelPilotError(f"kernelpilot {argv[0]} failed: {words}", where=str(cwd), fix=fix)
-    return data
+def _tune(directory: Path, show: Show) -> None:
+    show("tune: every selected version beside the baseline, on every case and on the held-out ones")
+    commands.ask(["tune", "--max-pairs", str(TUNE_PAIRS)], cwd=directory)
+    said = commands.ask(["dispatch"], cwd=directory)
+    show(f"dispatch: {said.get('kind', '')}")
 
 
-__all__ = ["ACTS", "Act", "Demo", "Played", "play"]
+def _dispatcher(directory: Path) -> str:
+    path = directory / "artifacts" / "tuning-decisions.md"
+    return str(path) if path.exists() else ""
+
+
+def _line(played: Played) -> str:
+    """A claim and where it stands: what a summary may say."""
+    return f"{played.version}: {played.verdict} ({played.reason.split(':', 1)[0]})"
+
+
+def _left(number: int) -> str:
+    return "further candidates" if number < TUNE_ROUND else "the final inventory"
+
+
+def _end_round(loop: Loop, number: int, show: Show) -> list[Stopped]:
+    """Stop; in one round with a boast in a ledger first, which the gate refuses and the writer then mends."""
+    out: list[Stopped] = []
+    if number == BOAST_ROUND:
+        show("the writer improves the optimization ledger by hand, and stops")
+        page = loop.repo / LEDGER
+        page.write_text(page.read_text() + "\nEverything is ten times faster now.\n")
+        commit(loop.repo, "a prettier ledger", LEDGER)
+        out.append(_shown(loop.stop(number), show))
+        said = commands.ask(["gate"], cwd=loop.repo, codes=(0, 1))
+        fixes = {f["fix"] for f in said["findings"] if f["severity"] != "trend" and LEDGER in f["where"]}
+        for fix in sorted(fixes):
+            show(f"the writer does what the finding says: {fix}")
+            commands.ask(shlex.split(fix)[1:], cwd=loop.repo)
+    out.append(_shown(loop.stop(number), show))
+    return out
+
+
+def _finish(loop: Loop, last: Stopped, show: Show) -> list[Stopped]:
+    """The finalize phase: inventory, report, and the Stop after which the loop lets go."""
+    if last.phase != "FINALIZE":
+        raise KernelPilotError(
+            f"the loop stands in {last.phase} after its last round: {last.headline}",
+            where=str(loop.repo),
+            fix=f"cd {shlex.quote(str(loop.repo))} && kernelpilot gate",
+        )
+    show("finalize: FINAL.md and the report, committed")
+    commands.ask(["report", "--final"], cwd=loop.repo)
+    loop.report_final()
+    return [_shown(loop.stop(last.round), show)]
+
+
+def _shown(stopped: Stopped, show: Show) -> Stopped:
+    gate = {True: "gate green", False: "gate red", None: "not judged"}[stopped.gate]
+    found = f" ({', '.join(stopped.findings[:3])})" if stopped.findings else ""
+    show(f"Stop, round {stopped.round}: {gate}{found}, {stopped.decision} -> {stopped.phase}: {stopped.headline}")
+    return stopped
+
+
+__all__ = ["ACTS", "Act", "Demo", "Played", "Stopped", "play"]

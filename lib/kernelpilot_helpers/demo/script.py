@@ -16,6 +16,8 @@ class Act:
     expect: tuple[Verdict, ...]
     reason: str = ""
     shows: str
+    round: int = 0
+    """Round of the loop in which the writer tries it."""
 
 
 ACTS = (
@@ -37,6 +39,7 @@ ACTS = (
         motivation="the plain loop first: add, sum of squares and scaling in one C function",
         expect=("IMPROVED",),
         shows="correct and faster",
+        round=1,
     ),
     Act(
         slug="pointer_cache",
@@ -44,6 +47,7 @@ ACTS = (
         expect=("WRONG",),
         reason="cheat.cache",
         shows="a cheat: replays results",
+        round=1,
     ),
     Act(
         slug="fused_again",
@@ -51,11 +55,25 @@ ACTS = (
         expect=("SAME",),
         reason="identical.binary",
         shows="the same program rebuilt",
+        round=2,
     ),
     Act(
         slug="fused_wide",
         motivation="one running sum is a chain of additions; sixteen partial sums fill the vector unit",
         expect=("IMPROVED",),
         shows="a further honest gain",
+        round=2,
     ),
 )
+
+OBJECTIVES = (
+    ("a first candidate that is correct, and the harness seen at work", "AC-8"),
+    ("one pass over memory instead of five", "AC-8, AC-9"),
+    ("the last gain, then which version for which shape", "AC-9"),
+)
+"""What each round is for: (objective, criteria)."""
+BOAST_ROUND = 1
+"""The round at whose end the writer improves a ledger by hand, to show what the gate does with it."""
+TUNE_ROUND = 2
+QUERY = "fused add rmsnorm"
+"""The scoped knowledge pass before the plan."""

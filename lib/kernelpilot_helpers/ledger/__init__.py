@@ -19,8 +19,10 @@ from kernelpilot_helpers.ledger.older import IMPORTED, import_old
 from kernelpilot_helpers.ledger.provenance import provenance_faults
 from kernelpilot_helpers.ledger.rows import (
     BASELINE,
+    DISPATCH,
     LINEAGE,
     LINEAGE_PATH,
+    TUNE,
     append,
     best,
     by_tree,
@@ -45,6 +47,7 @@ from kernelpilot_helpers.ledger.views import (
 __all__ = [
     "ATTEMPTS_PATH",
     "BASELINE",
+    "DISPATCH",
     "IDEAS",
     "IDEAS_PATH",
     "IMPORTED",
@@ -52,6 +55,7 @@ __all__ = [
     "LINEAGE_PATH",
     "OPTIMIZATIONS_PATH",
     "SOURCE_IDEAS_PATH",
+    "TUNE",
     "BenchFacts",
     "Idea",
     "Interval",

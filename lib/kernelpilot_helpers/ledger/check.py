@@ -10,7 +10,7 @@ from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.ledger.ideas import Idea
 from kernelpilot_helpers.ledger.model import Interval, Row
 from kernelpilot_helpers.ledger.older import IMPORTED
-from kernelpilot_helpers.ledger.rows import BASELINE, LABEL, LINEAGE, LINEAGE_PATH
+from kernelpilot_helpers.ledger.rows import BASELINE, LABEL, LINEAGE, LINEAGE_PATH, TUNE
 from kernelpilot_helpers.ledger.views import (
     ATTEMPTS_PATH,
     OPTIMIZATIONS_PATH,
@@ -23,6 +23,8 @@ from kernelpilot_helpers.records import Fault
 
 KEYS = {ATTEMPTS_PATH: "Version", OPTIMIZATIONS_PATH: "Version", SOURCE_IDEAS_PATH: "Key"}
 RENDER = "kernelpilot ledger render"
+PARSED_MAX = 16_384
+"""Characters of an edited view, beyond twice what the rows give, that are still compared row by row (it is slow)."""
 
 
 def check(
@@ -70,9 +72,16 @@ def _row_problems(row: Row) -> Iterator[str]:
         yield f"confirmed_by: {row.confirmed_by} is not among the row's runs"
     if row.verdict == "IMPROVED" and row.confirmed_by is None:
         yield "verdict: IMPROVED without a confirmation run"
+    yield from _run_problems(row)
+    yield from _gain_problems(row)
+
+
+def _run_problems(row: Row) -> Iterator[str]:
+    judged = row.kind in ("attempt", "recheck")
     if judged and not row.runs and not row.reason.startswith(IMPORTED):
         yield "runs: empty; no evidence stands behind the verdict"
-    yield from _gain_problems(row)
+    if row.kind in ("decision", "waiver") and bool(row.runs) != row.reason.startswith(TUNE):
+        yield "runs: a decision has runs exactly when it is a tuning"
 
 
 def _gain_problems(row: Row) -> Iterator[str]:
@@ -162,6 +171,8 @@ def _view_faults(path: str, want: str, got: str | None) -> list[Fault]:
         return [Fault(where=path, what="missing", fix=RENDER)]
     if got == want:
         return []
+    if len(got) > 2 * len(want) + PARSED_MAX:
+        return [Fault(where=path, what=f"holds {len(got)} characters, the rows give {len(want)}", fix=RENDER)]
     try:
         stored = tables.parse(got, at=path)
     except BadRecord as error:

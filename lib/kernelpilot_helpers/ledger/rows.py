@@ -20,6 +20,10 @@ SLUG = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}\Z")
 BASELINE = "v000_baseline"
 SELECT = "select:"
 """How the reason of a decision begins that makes an earlier version current again."""
+TUNE = "tune:"
+"""How the reason of a decision begins that stands behind a performance map; the only decision with runs."""
+DISPATCH = "dispatch:"
+"""How the reason of a decision begins that stands behind a dispatcher."""
 
 
 def load(data: bytes, at: str = LINEAGE_PATH) -> tuple[tuple[Row, ...], tuple[records.Fault, ...]]:

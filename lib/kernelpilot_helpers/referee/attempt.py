@@ -59,7 +59,7 @@ def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measu
     path = f"{ws.variants}/{variant}"
     tree = request.tree or proc.snapshot(ws.root, path)
     with workspace.held(ws):
-        _require_git_ready(ws)  # under the lock: another attempt's own commits must not look like a stale one
+        require_git_ready(ws)  # under the lock: another attempt's own commits must not look like a stale one
         notes = recover.recover(ws, clock)
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)
@@ -89,7 +89,7 @@ def _require_pairs(request: Request) -> None:
         raise Refused(what, fix=f"--max-pairs {first} or more, or --tier screen")
 
 
-def _require_git_ready(ws: Workspace) -> None:
+def require_git_ready(ws: Workspace) -> None:
     """What git could not commit after the measuring is refused before it."""
     for name in ("MERGE_HEAD", "rebase-merge", "rebase-apply", "index.lock"):
         path = Path(proc.git_out(ws.root, "rev-parse", "--git-path", name))

@@ -19,7 +19,7 @@ from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.correctness import Broken, Correct, Wrong
 from kernelpilot_helpers.ledger.model import Interval, Verdict
 
-RunRole = Literal["main", "more", "confirm", "baseline", "floor", "audit"]
+RunRole = Literal["main", "more", "confirm", "baseline", "floor", "audit", "tune"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

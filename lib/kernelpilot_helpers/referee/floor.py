@@ -16,7 +16,6 @@ from kernelpilot_helpers.errors import BadRecord, KernelPilotError
 from kernelpilot_helpers.referee.runs import FloorRecord
 from kernelpilot_helpers.referee.workspace import Workspace
 
-BOOKING_KEYS = ("boot_id", "framework", "framework_version", "python", "cpu", "machine", "gpu_uuid", "driver")
 Clock = Callable[[], dt.datetime]
 
 
@@ -40,7 +39,7 @@ def stamp(clock: Clock) -> str:
 
 def booking(raw: Raw) -> dict[str, Any]:
     """What must be equal for two measurements to share a floor."""
-    return {key: raw.env[key] for key in BOOKING_KEYS if raw.env.get(key) is not None}
+    return benchmark.booking(raw.env)
 
 
 def judge(workspace: Workspace, raw: Raw, *, run: str, at: str) -> FloorRecord:

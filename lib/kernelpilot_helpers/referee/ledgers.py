@@ -10,7 +10,7 @@ from kernelpilot_helpers import ledger, proc, records
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.ledger import Idea
 from kernelpilot_helpers.records import Fault
-from kernelpilot_helpers.referee import history, recover, runs, seals, views, workspace
+from kernelpilot_helpers.referee import derived, history, recover, runs, seals, views, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.workspace import Workspace
 
@@ -38,7 +38,7 @@ def check(start: Path) -> list[Fault]:
     for row in ws.rows:
         found = seals.faults(ws, row)
         faults += found or seals.rejudged(ws, row)
-    return faults
+    return [*faults, *derived.stored_faults(ws)]
 
 
 def _ideas(ws: Workspace) -> tuple[tuple[Idea, ...], tuple[Fault, ...]]:

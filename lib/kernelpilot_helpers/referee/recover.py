@@ -7,7 +7,7 @@ from itertools import groupby
 from kernelpilot_helpers import ledger, proc, records
 from kernelpilot_helpers.errors import BadRecord, KernelPilotError
 from kernelpilot_helpers.ledger.model import Row
-from kernelpilot_helpers.referee import history, rows, runs, seals, views, workspace
+from kernelpilot_helpers.referee import derived, history, rows, runs, seals, views, workspace
 from kernelpilot_helpers.referee.decide import Outcome
 from kernelpilot_helpers.referee.floor import Clock
 from kernelpilot_helpers.referee.runs import Intent
@@ -50,6 +50,7 @@ def _uncommitted_row(ws: Workspace) -> Row | None:
 def _require_true(ws: Workspace, row: Row) -> None:
     """A row that git does not hold yet is finished only when its runs say what it says. Raises BadRecord."""
     found = [*seals.faults(ws, row), *seals.rejudged(ws, row)]
+    found += derived.faults(ws, row) if derived.kind(row) == "dispatch" else []
     if found:
         what = "; ".join(f"{f.where}: {f.what}" for f in found)
         fix = f"git checkout -- {ledger.LINEAGE_PATH} (drops the row that is not committed)"
@@ -60,7 +61,7 @@ def _require_true(ws: Workspace, row: Row) -> None:
 
 def _finish_orphans(ws: Workspace, label: str, intents: list[Intent], clock: Clock) -> str:
     first = intents[0]
-    if first.kind == "lock" or first.epoch != ws.epoch or ws.lock is None:
+    if first.kind in ("lock", "tune") or first.epoch != ws.epoch or ws.lock is None:
         for intent in intents:
             runs.put_aside(ws.root, intent.run)
         return f"{label}: runs of a killed command were moved to {LOCAL}/interrupted; run it again"
@@ -76,10 +77,11 @@ def _finish_orphans(ws: Workspace, label: str, intents: list[Intent], clock: Clo
 
 
 def finish(ws: Workspace, row: Row) -> None:
-    """After the row: ``current``, ledgers, evidence commit. Safe to repeat."""
+    """After the row: ``current``, map or dispatcher, ledgers, evidence commit. Safe to repeat."""
     if row.status == "selected":
         views.set_current(ws, row)
     records.crash_point("attempt.current")
+    derived.write(ws, row)
     views.render(ws, put_aside=False)
     records.crash_point("attempt.views")
     try:
@@ -97,4 +99,4 @@ def evidence_paths(ws: Workspace, row: Row) -> list[str]:
     """What the evidence commit of a row holds: the referee's own files, nothing else that lies beside them."""
     own = (ledger.LINEAGE_PATH, ledger.IDEAS_PATH, workspace.LOCK, *views.rendered(ws), f"src/{ws.task}/current")
     made = [f"{workspace.RUNS}/{run}" for run in row.runs]
-    return [path for path in (*own, *made) if (ws.root / path).exists()]
+    return [path for path in (*own, *made, *derived.paths(row)) if (ws.root / path).exists()]

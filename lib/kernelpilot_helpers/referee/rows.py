@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kernelpilot_helpers import proc
+from kernelpilot_helpers import evidence, proc
+from kernelpilot_helpers.ledger import DISPATCH, TUNE
 from kernelpilot_helpers.ledger.model import Row
 from kernelpilot_helpers.referee import runs, seals
 from kernelpilot_helpers.referee.decide import Outcome
@@ -23,6 +24,7 @@ def make_row(ws: Workspace, intent: Intent, outcome: Outcome, made: list[str], c
         tree=intent.tree,
         commit=intent.commit,
         epoch=intent.epoch,
+        round=evidence.active_round(ws.root),
         at=stamp(clock),
         motivation=intent.motivation,
         language=intent.language,
@@ -56,6 +58,8 @@ def confirmation(ws: Workspace, made: list[str]) -> str | None:
 
 def headline(row: Row) -> str:
     """``v003 IMPROVED +12.0 %``: the evidence commit's message."""
+    if row.reason.startswith((TUNE, DISPATCH)):
+        return row.reason
     label = row.version.split("_")[0]
     gain = f" {percent(row.gain.speedup)}" if row.gain is not None else ""
     return f"{label} {row.verdict}{gain}" if row.verdict else f"{label} {row.kind}"

@@ -29,7 +29,7 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     version: int = 1
     run: str
     role: RunRole
-    kind: Literal["attempt", "recheck", "lock"]
+    kind: Literal["attempt", "recheck", "lock", "tune"]
     label: str
     """Version label of the row that will cite this run."""
     variant: str
@@ -45,6 +45,8 @@ class Intent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     epoch: int
     bias_bound: float = 0.0
     unfit: str = ""
+    subject: str = ""
+    """Version that a tune run measures."""
     at: str
 
 

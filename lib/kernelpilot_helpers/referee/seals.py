@@ -9,7 +9,7 @@ from kernelpilot_helpers import records
 from kernelpilot_helpers.errors import KernelPilotError
 from kernelpilot_helpers.ledger.model import Row
 from kernelpilot_helpers.records import Fault
-from kernelpilot_helpers.referee import decide, measure, runs
+from kernelpilot_helpers.referee import decide, derived, measure, runs
 from kernelpilot_helpers.referee.decide import Outcome, Runs
 from kernelpilot_helpers.referee.runs import Intent
 from kernelpilot_helpers.referee.workspace import LOCK, RUNS, Workspace
@@ -49,7 +49,9 @@ def faults(ws: Workspace, row: Row) -> list[Fault]:
 
 
 def rejudged(ws: Workspace, row: Row) -> list[Fault]:
-    """The verdict of an attempt of this epoch, judged again from its raws: it must come out the same."""
+    """What a row of this epoch says, judged again from its raws: verdict or map must come out the same."""
+    if derived.kind(row) == "tune" and row.epoch == ws.epoch:
+        return derived.faults(ws, row)
     if row.kind not in ("attempt", "recheck") or row.epoch != ws.epoch or row.reason.startswith(UNJUDGEABLE):
         return []
     try:

@@ -11,9 +11,9 @@ from markupsafe import Markup, escape
 from kernelpilot_helpers.benchmark import CaseBench
 from kernelpilot_helpers.ledger import Interval, Row
 from kernelpilot_helpers.report.axes import Axis, drawable, span, ticks
+from kernelpilot_helpers.report.svg import WIDTH, join, svg, tag
 from kernelpilot_helpers.units import percent, times
 
-WIDTH = 760
 LEFT, RIGHT = 62, 18
 PANEL = 170
 GAP = 44
@@ -26,29 +26,6 @@ class _Point:
     x: float
     row: Row
     value: Interval | None
-
-
-def _tag(name: str, body: object = "", **attributes: object) -> Markup:
-    words = Markup("").join(
-        Markup(' {}="{}"').format(key.rstrip("_").replace("_", "-"), value) for key, value in attributes.items()
-    )
-    return Markup("<{0}{1}>{2}</{0}>").format(name, words, body)
-
-
-def _join(parts: Sequence[Markup]) -> Markup:
-    return Markup("\n").join(parts)
-
-
-def _svg(*, ident: str, title: str, desc: str, height: float, body: Sequence[Markup]) -> Markup:
-    head = [_tag("title", title, id=f"{ident}-title"), _tag("desc", desc, id=f"{ident}-desc")]
-    return _tag(
-        "svg",
-        _join([*head, *body]),
-        viewBox=f"0 0 {WIDTH} {height:g}",
-        role="img",
-        aria_labelledby=f"{ident}-title {ident}-desc",
-        class_="chart",
-    )
 
 
 def attempts(rows: Sequence[Row]) -> Markup:
@@ -68,7 +45,7 @@ def attempts(rows: Sequence[Row]) -> Markup:
     bad = sum(row.verdict in ("WRONG", "BROKEN") for row in tried)
     desc = f"{len(tried)} attempts: {good} improved, {bad} wrong or broken. The table of attempts holds every figure."
     height = lower + PANEL + 30
-    return _svg(ident="attempts", title="Speed-up of each attempt", desc=desc, height=height, body=body)
+    return svg(ident="attempts", title="Speed-up of each attempt", desc=desc, height=height, body=body)
 
 
 def _panel(title: str, top: float, points: Sequence[_Point], *, best_line: bool) -> list[Markup]:
@@ -76,9 +53,9 @@ def _panel(title: str, top: float, points: Sequence[_Point], *, best_line: bool)
     values = [p.value for p in shown if p.value]
     bounds = [b for v in values for b in (v.ci_low, v.ci_high)]
     axis = span([v.speedup for v in values], bounds, start=top + PANEL, end=top)
-    out = [_tag("text", title, x=LEFT, y=top - 10, class_="panel-title"), *_grid(axis)]
+    out = [tag("text", title, x=LEFT, y=top - 10, class_="panel-title"), *_grid(axis)]
     if not shown:
-        out.append(_tag("text", "no timing yet", x=WIDTH / 2, y=top + PANEL / 2, class_="empty"))
+        out.append(tag("text", "no timing yet", x=WIDTH / 2, y=top + PANEL / 2, class_="empty"))
     if best_line:
         out += _best_line(shown, axis)
     for point in shown:
@@ -91,9 +68,9 @@ def _grid(axis: Axis) -> list[Markup]:
     for tick in ticks(axis.low, axis.high):
         y = axis.at(tick)
         kind = "unit" if tick == 1.0 else "grid"
-        out.append(_tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_=kind))
-        out.append(_tag("text", f"{tick:g}x", x=LEFT - 8, y=y + 4, class_="tick"))
-    out.append(_tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=axis.start, y2=axis.start, class_="axis"))
+        out.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=y, y2=y, class_=kind))
+        out.append(tag("text", f"{tick:g}x", x=LEFT - 8, y=y + 4, class_="tick"))
+    out.append(tag("line", x1=LEFT, x2=WIDTH - RIGHT, y1=axis.start, y2=axis.start, class_="axis"))
     return out
 
 
@@ -102,7 +79,7 @@ def _best_line(points: Sequence[_Point], axis: Axis) -> list[Markup]:
     for point in points:
         if point.value and point.row.kind == "attempt" and point.row.status == "selected":
             path += f" H{point.x} V{axis.at(point.value.speedup)}"
-    return [_tag("path", d=f"{path} H{WIDTH - RIGHT}", class_="best")]
+    return [tag("path", d=f"{path} H{WIDTH - RIGHT}", class_="best")]
 
 
 def _mark(point: _Point, axis: Axis) -> list[Markup]:
@@ -111,34 +88,34 @@ def _mark(point: _Point, axis: Axis) -> list[Markup]:
         return []
     x, y = point.x, axis.at(value.speedup)
     words = f"{point.row.version} {point.row.verdict}: {percent(value.speedup)}"
-    hint = _tag("title", f"{words} [{percent(value.ci_low)}, {percent(value.ci_high)}]")
+    hint = tag("title", f"{words} [{percent(value.ci_low)}, {percent(value.ci_high)}]")
     kind = {"IMPROVED": "good", "REGRESSED": "worse"}.get(point.row.verdict or "", "flat")
-    out = [_tag("line", x1=x, x2=x, y1=axis.at(value.ci_low), y2=axis.at(value.ci_high), class_=f"ci {kind}")]
+    out = [tag("line", x1=x, x2=x, y1=axis.at(value.ci_low), y2=axis.at(value.ci_high), class_=f"ci {kind}")]
     for bound, sign in ((value.ci_low, 1), (value.ci_high, -1)):
         if not axis.inside(bound):
             # The interval goes on beyond the panel: an arrow head says so.
             end = axis.at(bound)
-            out.append(_tag("path", d=f"M{x - 4} {end - 6 * sign} L{x} {end} L{x + 4} {end - 6 * sign}", class_="ci"))
+            out.append(tag("path", d=f"M{x - 4} {end - 6 * sign} L{x} {end} L{x + 4} {end - 6 * sign}", class_="ci"))
     if kind == "good" and point.row.status == "selected":
-        return [*out, _tag("circle", hint, cx=x, cy=y, r=5, class_="dot selected")]
+        return [*out, tag("circle", hint, cx=x, cy=y, r=5, class_="dot selected")]
     if kind == "flat":
-        return [*out, _tag("rect", hint, x=round(x - 4, 1), y=round(y - 4, 1), width=8, height=8, class_="dot flat")]
-    return [*out, _tag("circle", hint, cx=x, cy=y, r=4.5, class_=f"dot {kind}")]
+        return [*out, tag("rect", hint, x=round(x - 4, 1), y=round(y - 4, 1), width=8, height=8, class_="dot flat")]
+    return [*out, tag("circle", hint, cx=x, cy=y, r=4.5, class_=f"dot {kind}")]
 
 
 def _bad(point: _Point, y: float) -> Markup:
-    hint = _tag("title", f"{point.row.version} {point.row.verdict}: {point.row.reason}")
+    hint = tag("title", f"{point.row.version} {point.row.verdict}: {point.row.reason}")
     x = point.x
     cross = f"M{x - 4} {y - 4} L{x + 4} {y + 4} M{x - 4} {y + 4} L{x + 4} {y - 4}"
     upright = f"M{x} {y - 6} L{x} {y + 6} M{x - 6} {y} L{x + 6} {y}"
     wrong = point.row.verdict == "WRONG"
-    return _tag("path", hint, d=cross if wrong else upright, class_="wrong" if wrong else "broken")
+    return tag("path", hint, d=cross if wrong else upright, class_="wrong" if wrong else "broken")
 
 
 def _names(xs: Sequence[float], rows: Sequence[Row], y: float) -> list[Markup]:
     every = math.ceil(len(rows) / LABELS_MAX) if rows else 1
     picked = list(zip(xs, rows, strict=True))[::every]
-    return [_tag("text", row.version.partition("_")[0][:8], x=x, y=y, class_="name") for x, row in picked]
+    return [tag("text", row.version.partition("_")[0][:8], x=x, y=y, class_="name") for x, row in picked]
 
 
 def cases(version: str, found: Sequence[CaseBench]) -> Markup:
@@ -150,45 +127,45 @@ def cases(version: str, found: Sequence[CaseBench]) -> Markup:
     height = 30 + 26 * len(shown) + 8
     for tick in ticks(axis.low, axis.high, most=5):
         x = axis.at(tick)
-        body.append(_tag("line", x1=x, x2=x, y1=24, y2=height - 6, class_="unit" if tick == 1.0 else "grid"))
-        body.append(_tag("text", f"{tick:g}x", x=x, y=16, class_="name"))
+        body.append(tag("line", x1=x, x2=x, y1=24, y2=height - 6, class_="unit" if tick == 1.0 else "grid"))
+        body.append(tag("text", f"{tick:g}x", x=x, y=16, class_="name"))
     for ix, case in enumerate(shown):
         body += _bar(case, axis, 30 + 26 * ix)
     desc = f"{len(shown)} cases of {version}; a bar to the right of 1x is faster."
-    return _svg(ident="cases", title=f"Speed-up per case of {version}", desc=desc, height=height, body=body)
+    return svg(ident="cases", title=f"Speed-up per case of {version}", desc=desc, height=height, body=body)
 
 
 def _bar(case: CaseBench, axis: Axis, y: float) -> list[Markup]:
     one, end = axis.at(1.0), axis.at(case.speedup)
     kind = "good" if case.speedup >= 1 else "worse"
     name = case.case_id if len(case.case_id) <= 26 else f"{case.case_id[:25]}…"
-    hint = _tag(
+    hint = tag(
         "title", f"{case.case_id}: {case.a_us:.2f} us to {case.b_us:.2f} us{'' if case.required else ', optional'}"
     )
     out = [
-        _tag("text", name, x=202, y=y + 14, class_="case"),
-        _tag("rect", hint, x=min(one, end), y=y + 3, width=round(max(abs(end - one), 1), 1), height=14, class_=kind),
+        tag("text", name, x=202, y=y + 14, class_="case"),
+        tag("rect", hint, x=min(one, end), y=y + 3, width=round(max(abs(end - one), 1), 1), height=14, class_=kind),
     ]
     if case.ci_low is not None and case.ci_high is not None and drawable(case.ci_low, case.ci_high):
         low, high = axis.at(case.ci_low), axis.at(case.ci_high)
-        out.append(_tag("line", x1=low, x2=high, y1=y + 10, y2=y + 10, class_="whisker"))
+        out.append(tag("line", x1=low, x2=high, y1=y + 10, y2=y + 10, class_="whisker"))
     words = f"{times(case.speedup)}  {case.b_us:.4g} us"
-    return [*out, _tag("text", words, x=WIDTH - 140, y=y + 14, class_="figure")]
+    return [*out, tag("text", words, x=WIDTH - 140, y=y + 14, class_="figure")]
 
 
 def legend() -> Markup:
     """What the marks of ``attempts`` mean, as small SVG marks with words."""
     marks = (
-        (_tag("circle", cx=8, cy=8, r=5, class_="dot selected"), "improved and selected"),
-        (_tag("rect", x=4, y=4, width=8, height=8, class_="dot flat"), "same or ambiguous"),
-        (_tag("circle", cx=8, cy=8, r=4.5, class_="dot worse"), "regressed"),
-        (_tag("path", d="M4 4 L12 12 M4 12 L12 4", class_="wrong"), "wrong"),
-        (_tag("path", d="M8 2 L8 14 M2 8 L14 8", class_="broken"), "broken"),
-        (_tag("line", x1=8, x2=8, y1=1, y2=15, class_="ci good"), "interval"),
-        (_tag("path", d="M0 12 H8 V4 H16", class_="best"), "best so far"),
+        (tag("circle", cx=8, cy=8, r=5, class_="dot selected"), "improved and selected"),
+        (tag("rect", x=4, y=4, width=8, height=8, class_="dot flat"), "same or ambiguous"),
+        (tag("circle", cx=8, cy=8, r=4.5, class_="dot worse"), "regressed"),
+        (tag("path", d="M4 4 L12 12 M4 12 L12 4", class_="wrong"), "wrong"),
+        (tag("path", d="M8 2 L8 14 M2 8 L14 8", class_="broken"), "broken"),
+        (tag("line", x1=8, x2=8, y1=1, y2=15, class_="ci good"), "interval"),
+        (tag("path", d="M0 12 H8 V4 H16", class_="best"), "best so far"),
     )
     parts = [
-        _tag("span", _tag("svg", mark, viewBox="0 0 16 16", aria_hidden="true") + escape(words), class_="key")
+        tag("span", tag("svg", mark, viewBox="0 0 16 16", aria_hidden="true") + escape(words), class_="key")
         for mark, words in marks
     ]
-    return _join(parts)
+    return join(parts)

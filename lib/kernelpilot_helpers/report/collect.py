@@ -10,6 +10,8 @@ import msgspec
 
 from kernelpilot_helpers import benchmark, correctness, ledger, records
 from kernelpilot_helpers.errors import BadRecord
+from kernelpilot_helpers.evidence.model import Evidence
+from kernelpilot_helpers.gate.model import Report
 from kernelpilot_helpers.records import Fault
 from kernelpilot_helpers.report.model import FloorFacts, ReportData, RunFacts
 
@@ -46,8 +48,11 @@ class _Env(msgspec.Struct):
     env: dict[str, Any] = {}
 
 
-def collect(repo: Path) -> ReportData:
-    """Everything the page tells, from the files of a standalone repo."""
+def collect(repo: Path, *, evidence: Evidence | None = None, gate: Report | None = None) -> ReportData:
+    """Everything the page tells, from the files of a standalone repo; nothing is written.
+
+    Loop, tuning and findings come with ``evidence`` and ``gate``; the page is made without them, too.
+    """
     faults: list[Fault] = []
     contract = _try(faults, repo / CONTRACT, CONTRACT, _contract)
     lock = _try(faults, repo / LOCK, LOCK, lambda data, at: _lenient(data, _Lock, at))
@@ -67,6 +72,8 @@ def collect(repo: Path) -> ReportData:
         rows=rows,
         runs=runs,
         faults=tuple(faults),
+        evidence=evidence,
+        gate=gate,
     )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.correctness import Verification
+from kernelpilot_helpers.evidence.model import Evidence
+from kernelpilot_helpers.gate.model import Report
 from kernelpilot_helpers.ledger import BenchFacts, Row, facts_of
 from kernelpilot_helpers.records import Fault
 
@@ -48,6 +51,9 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...] = ()
     runs: dict[str, RunFacts] = {}
     faults: tuple[Fault, ...] = ()
+    evidence: Evidence | None = None
+    """Loop, git and tuning facts; None: this page was made without them, and says so."""
+    gate: Report | None = None
 
     def benches(self) -> dict[str, BenchFacts]:
         """Timing facts by run id, as the ledgers take them."""
@@ -59,3 +65,8 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True):
             for run, facts in self.runs.items()
             if facts.bench is not None
         }
+
+
+def with_faults(data: ReportData, faults: Sequence[Fault]) -> ReportData:
+    """The same page with more to say under what could not be trusted."""
+    return msgspec.structs.replace(data, faults=(*data.faults, *faults))

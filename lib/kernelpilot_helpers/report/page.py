@@ -12,9 +12,12 @@ import jinja2
 
 from kernelpilot_helpers import ledger
 from kernelpilot_helpers.errors import Refused
+from kernelpilot_helpers.gate.final_facts import PER_RUN
 from kernelpilot_helpers.ledger import BenchFacts, Interval, Row
 from kernelpilot_helpers.policy import CPU
 from kernelpilot_helpers.report import chart
+from kernelpilot_helpers.report.loop_part import gate_part, loop_part
+from kernelpilot_helpers.report.map_part import map_part
 from kernelpilot_helpers.report.model import ReportData, RunFacts
 from kernelpilot_helpers.units import percent, times
 
@@ -26,10 +29,9 @@ COMMANDS = (
         "kernelpilot attempt --again --motivation recheck",
         "measure the selected variant once more; the row is a recheck",
     ),
+    ("kernelpilot gate", "every rule over the evidence: pass, done, findings"),
     ("kernelpilot report", "write this page again from the files"),
 )
-PER_RUN = frozenset({"started", "seconds", "finished", "pid", "load", "loadavg"})
-"""Environment entries that differ from run to run by their nature."""
 
 
 @cache
@@ -64,6 +66,9 @@ def render(data: ReportData) -> str:
         env=_environment(data.runs.values()),
         trust=_trust(data),
         faults=data.faults,
+        loop_=loop_part(data.evidence),
+        gate=gate_part(data.gate),
+        tuned=map_part(data.evidence),
         commands=COMMANDS,
     )
 

@@ -120,9 +120,12 @@ def todo(request: Request) -> tuple[str, ...]:
 
 
 def evidence(kernelpilot: Path) -> bytes:
-    """``.humanize/evidence.json``: absolute, because the clients' hooks run with another PATH."""
-    facts = {"kernelpilot": str(kernelpilot), "argv": [str(kernelpilot), "gate", "--json"]}
-    return (json.dumps({"format": "kernelpilot.evidence-command", "version": 1, **facts}, indent=1) + "\n").encode()
+    """``.humanize/evidence.json``: absolute, because the clients' hooks run with another PATH.
+
+    The loop's runtime reads it and knows nothing of kernels: a name, a command, and how long it may take.
+    """
+    gate = {"name": "gate", "argv": [str(kernelpilot), "gate", "--json"], "timeout_s": int(POLICY.gate_s)}
+    return (json.dumps({"format": "humanize.evidence", "version": 1, "commands": [gate]}, indent=1) + "\n").encode()
 
 
 def files(request: Request) -> dict[str, bytes]:

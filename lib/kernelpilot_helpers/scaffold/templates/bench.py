@@ -15,7 +15,7 @@ def kernelpilot() -> str:
     """The referee this repo was made with, else the one on PATH."""
     facts = ROOT / ".humanize" / "evidence.json"
     if facts.exists():
-        return str(json.loads(facts.read_text(encoding="utf-8"))["kernelpilot"])
+        return str(json.loads(facts.read_text(encoding="utf-8"))["commands"][0]["argv"][0])
     return shutil.which("kernelpilot") or "kernelpilot"
 
 

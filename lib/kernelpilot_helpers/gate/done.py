@@ -1,0 +1,64 @@
+"""Whether the task's end is reached, and if not, everything that is still to be made with its command."""
+
+from __future__ import annotations
+
+from kernelpilot_helpers import autotune
+from kernelpilot_helpers.autotune import MAP_PATH
+from kernelpilot_helpers.contract.model import Lock
+from kernelpilot_helpers.dispatcher import TABLE_PATH
+from kernelpilot_helpers.evidence.model import Evidence
+from kernelpilot_helpers.gate import facts
+from kernelpilot_helpers.gate.model import Done, NotEvaluated
+
+
+def target_met(evidence: Evidence) -> tuple[bool, str]:
+    """Whether the selected version of this epoch has a confirmed direct figure at the target, and the words for it.
+
+    Raises NotEvaluated without contract, lock or baseline row.
+    """
+    best, target = facts.best_of(evidence), facts.contract_of(evidence).target.speedup
+    figure = best.vs_baseline
+    if best.kind == "baseline" or figure is None:
+        return False, f"{best.version} has no direct figure against the baseline (target {target:g}x)"
+    words = f"{best.version} is {figure.speedup:.3g}x the baseline"
+    if best.confirmed_by is None or figure.ci_low <= 1:
+        return False, f"{words}, not confirmed (target {target:g}x)"
+    if figure.speedup < target:
+        return False, f"{words}, short of the target {target:g}x"
+    return True, f"{words}, confirmed by {best.confirmed_by} (target {target:g}x)"
+
+
+def stopped(evidence: Evidence) -> str:
+    """The reason of the stop decision that stands: the newest decision of this epoch; empty without one."""
+    said = [row for row in facts.epoch_rows(evidence) if facts.word(row)]
+    return said[-1].reason if said and facts.word(said[-1]) == facts.STOP else ""
+
+
+def done(evidence: Evidence) -> Done:
+    """Target met or a stop decision, and then the finish lane: a performance map and a dispatcher that hold."""
+    try:
+        met, why = target_met(evidence)
+        stop = stopped(evidence)
+    except NotEvaluated as wall:
+        return Done(met=False, why=str(wall), missing=("a locked contract: kernelpilot next",))
+    missing: list[str] = []
+    if not met and not stop:
+        missing.append(f'the target: kernelpilot attempt NAME --motivation "...", or a decision: {facts.DECIDE}')
+    missing += lane(evidence)
+    reason = why if met or not stop else f"{why}; decided: {stop}"
+    return Done(met=not missing, why=reason, missing=tuple(missing))
+
+
+def lane(evidence: Evidence) -> list[str]:
+    """What the finish lane lacks; nothing when no version of this epoch is IMPROVED: then only a stop ends the task."""
+    tuning = evidence.tuning
+    out: list[str] = []
+    if isinstance(evidence.lock, Lock) and not autotune.selected(evidence.rows, evidence.lock.epoch):
+        return out  # nothing was ever faster: there is no choice to make between versions
+    if tuning.map is None or tuning.map_faults:
+        what = f"does not hold ({tuning.map_faults[0].what})" if tuning.map_faults else "is not there"
+        out.append(f"{MAP_PATH} {what}: kernelpilot tune")
+    if tuning.table is None or tuning.dispatch_faults:
+        what = f"does not hold ({tuning.dispatch_faults[0].what})" if tuning.dispatch_faults else "is not there"
+        out.append(f"{TABLE_PATH} {what}: kernelpilot dispatch")
+    return out

@@ -1,0 +1,120 @@
+"""What several rules ask of the evidence, and the words they refuse with when it is not there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from kernelpilot_helpers import ledger
+from kernelpilot_helpers.contract.model import Contract, Lock
+from kernelpilot_helpers.errors import Refused
+from kernelpilot_helpers.evidence.model import Evidence, LoopFacts
+from kernelpilot_helpers.gate.model import NotEvaluated
+from kernelpilot_helpers.ledger import Row
+
+STOP, PIVOT, CONTINUE = "stop:", "pivot:", "continue:"
+DECIDE = 'kernelpilot select VERSION --why "stop: REASON" (or "pivot: ...", or "continue: expected gain ...")'
+SETUP = '"$(kernelpilot root)/vendor/humanize/scripts/setup-rlcr-loop.sh" .humanize/kernel-agent/refined-plan.md --yolo'
+TRIED = ("attempt", "recheck")
+
+
+def contract_of(evidence: Evidence) -> Contract:
+    """The contract. Raises NotEvaluated without a readable one."""
+    if isinstance(evidence.contract, Contract):
+        return evidence.contract
+    raise NotEvaluated(f"no readable contract ({evidence.contract.where}: {evidence.contract.what})")
+
+
+def lock_of(evidence: Evidence) -> Lock:
+    """The lock. Raises NotEvaluated without a readable one."""
+    if isinstance(evidence.lock, Lock):
+        return evidence.lock
+    raise NotEvaluated(f"no readable lock ({evidence.lock.where}: {evidence.lock.what})")
+
+
+def loop_of(evidence: Evidence) -> LoopFacts:
+    """The newest loop. Raises NotEvaluated without one, or when its journal does not even tell its set-up."""
+    if evidence.loop is None:
+        raise NotEvaluated("no loop was set up")
+    if not evidence.loop.stops:
+        raise NotEvaluated(f"the journal of {evidence.loop.directory} does not tell its set-up")
+    return evidence.loop
+
+
+def epoch_rows(evidence: Evidence) -> tuple[Row, ...]:
+    """Rows of the lock's epoch, in order. Raises NotEvaluated without a lock."""
+    epoch = lock_of(evidence).epoch
+    return tuple(row for row in evidence.rows if row.epoch == epoch)
+
+
+def best_of(evidence: Evidence) -> Row:
+    """The selected version of this epoch. Raises NotEvaluated when the epoch has not even a baseline row."""
+    try:
+        return ledger.best(evidence.rows, lock_of(evidence).epoch)
+    except Refused as why:
+        raise NotEvaluated(f"{why.where}: {why.what}") from None
+
+
+def word(row: Row) -> str:
+    """How a decision's reason begins: ``stop:``, ``pivot:``, ``continue:`` or ``select:``; empty for other rows."""
+    if row.kind != "decision":
+        return ""
+    bare = row.reason.removeprefix(ledger.rows.SELECT).lstrip().lower()
+    said = next((w for w in (STOP, PIVOT, CONTINUE) if bare.startswith(w)), "")
+    return said or (ledger.rows.SELECT if row.reason.startswith(ledger.rows.SELECT) else "")
+
+
+def variants(evidence: Evidence) -> str:
+    """Repo-relative folder of the variants."""
+    return f"src/{evidence.task}/variants"
+
+
+def current_path(evidence: Evidence) -> str:
+    """The file that names the selected variant."""
+    return f"src/{evidence.task}/current"
+
+
+def orphans(evidence: Evidence) -> Iterator[str]:
+    """Runs that no row cites: of a command at work just now, or of one that was killed."""
+    cited = {run for row in evidence.rows for run in row.runs}
+    yield from (run for run in evidence.runs if run not in cited)
+
+
+def places(evidence: Evidence) -> Mapping[str, int]:
+    """Commit -> its place in the history, oldest first."""
+    return {commit.commit: ix for ix, commit in enumerate(evidence.git.commits)}
+
+
+def loops(evidence: Evidence) -> tuple[LoopFacts, ...]:
+    """Every loop of this repo, oldest first."""
+    return (*evidence.earlier, *((evidence.loop,) if evidence.loop else ()))
+
+
+def rounds(evidence: Evidence) -> dict[str, int]:
+    """Commit -> the round of a loop that it belongs to: (HEAD of the Stop before, HEAD of this Stop].
+
+    Commits before, between and after loops are left out; what follows the last Stop belongs to the round that runs.
+    """
+    at = places(evidence)
+    out: dict[str, int] = {}
+    for loop in loops(evidence):
+        begin = at.get(loop.start)
+        if begin is None:
+            continue
+        for stop in loop.stops[1:]:
+            end = at.get(stop.head)
+            if end is None:
+                continue
+            out |= {c.commit: stop.round for c in evidence.git.commits[begin + 1 : end + 1]}
+            begin = max(begin, end)
+        if loop.active and loop.directory == (evidence.loop or loop).directory:
+            out |= {c.commit: loop.round for c in evidence.git.commits[begin + 1 :]}
+    return out
+
+
+def short(commit: str) -> str:
+    """Twelve digits of a commit or tree."""
+    return commit[:12]
+
+
+COMMIT = re.compile(r"[0-9a-f]{40}\Z")

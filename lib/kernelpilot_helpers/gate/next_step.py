@@ -1,0 +1,75 @@
+"""One line: what to do now. Pure, from the same evidence and report that the gate has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kernelpilot_helpers import plan
+from kernelpilot_helpers.contract.model import Contract
+from kernelpilot_helpers.evidence.model import MISSING, Evidence
+from kernelpilot_helpers.gate import facts
+from kernelpilot_helpers.gate.done import lane
+from kernelpilot_helpers.gate.final_facts import FINAL_PATH
+from kernelpilot_helpers.gate.model import Finding, Report
+from kernelpilot_helpers.gate.rules_repo import was_locked
+from kernelpilot_helpers.records import Fault
+
+STUB = "raise NotImplementedError("
+
+
+def next_step(evidence: Evidence, report: Report) -> str:
+    """The command to type now, or the edit to make, in one line."""
+    return " ".join((_before_lock(evidence) or _mend(evidence, report) or _onward(evidence, report)).split())
+
+
+def _before_lock(evidence: Evidence) -> str:
+    contract = evidence.contract
+    if isinstance(contract, Fault) and contract.what == MISSING and not evidence.git.commits:
+        return "kernelpilot scaffold DIR --task NAME"
+    if isinstance(contract, Fault) or not isinstance(evidence.lock, Fault) or was_locked(evidence):
+        return ""
+    if plan.PATH not in evidence.files:
+        return "kernelpilot plan"
+    stubs = [path for path in _written_by_hand(contract) if STUB in evidence.files.get(path, "")]
+    if stubs:
+        return f"write {' and '.join(stubs)} (still a stub), then: kernelpilot lock"
+    return "kernelpilot lock"
+
+
+def _written_by_hand(contract: Contract) -> Iterator[str]:
+    specs = (contract.reference.fn, *(one.fn for one in contract.baseline))
+    yield from dict.fromkeys(spec.partition(":")[0] for spec in specs)
+
+
+def _mend(evidence: Evidence, report: Report) -> str:
+    """The fix of the first finding that stands in the way; a missing loop comes after what is broken."""
+    red = [f for f in report.findings if f.severity != "trend"]
+    if not red:
+        return ""
+    if evidence.loop is None and red[0].severity == "repair" and any(f.rule == "3" for f in red):
+        return facts.SETUP
+    return _line(red[0])
+
+
+def _line(found: Finding) -> str:
+    return f"{found.fix}  (rule {found.rule}, {found.where}: {found.what})"
+
+
+def _onward(evidence: Evidence, report: Report) -> str:
+    loop = evidence.loop
+    if loop is not None and loop.phase == "COMPLETE":
+        return "finished: the loop is COMPLETE and the gate passes; nothing is left to do"
+    if not report.done.met:
+        tried = [w for w in report.done.missing if not w.startswith(tuple(_lane_paths(evidence)))]
+        if tried:
+            return f'kernelpilot attempt {facts.variants(evidence)}/NAME --motivation "why it should be faster"'
+        return report.done.missing[0].rpartition(": ")[2]
+    if FINAL_PATH not in evidence.files:
+        return "kernelpilot report --final"
+    if loop is not None and not loop.active:
+        return f"finished: the work is done; the loop ended as {loop.phase}"
+    return "write the round's summary, then stop and let the Stop hook review"
+
+
+def _lane_paths(evidence: Evidence) -> Iterator[str]:
+    yield from (words.partition(" ")[0] for words in lane(evidence))

@@ -1,0 +1,33 @@
+"""Rules whose inputs do not exist yet: they are listed as not evaluated, which is not a pass of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kernelpilot_helpers.evidence.model import Evidence
+from kernelpilot_helpers.gate.audited import Found
+from kernelpilot_helpers.gate.model import NotEvaluated, Rule, Severity
+from kernelpilot_helpers.policy import Policy
+
+LATER: tuple[tuple[str, str, Severity, str], ...] = (
+    ("14", "baseline profile decision", "block", "profile digests are not read as evidence yet"),
+    ("15", "profile triggers", "block", "profile digests are not read as evidence yet"),
+    ("17", "digest complete and true", "block", "profile digests are not read as evidence yet"),
+    ("18", "one next step, answered", "repair", "profile digests are not read as evidence yet"),
+    ("19", "research expansion", "block", "the corpus does not record which sources it listed yet"),
+    ("20", "do not reread", "repair", "rereading is refused when an idea is noted; readings are not recorded yet"),
+)
+
+
+def _never(why: str) -> Callable[[Evidence, Policy], Iterator[Found]]:
+    def check(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001 - every check has this form
+        raise NotEvaluated(why)
+        yield  # pragma: no cover - a generator, as every check
+
+    return check
+
+
+RULES: tuple[Rule, ...] = tuple(
+    Rule(id=number, title=title, severity=severity, phase="always", check=_never(why))
+    for number, title, severity, why in LATER
+)

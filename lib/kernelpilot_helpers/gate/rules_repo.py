@@ -1,0 +1,209 @@
+"""Rules over the repo itself: skeleton, one root, contract and lock, language, provenance, secrets."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from kernelpilot_helpers.contract import LOCK_PATH
+from kernelpilot_helpers.contract.model import Contract, Lock
+from kernelpilot_helpers.evidence.model import MISSING, Evidence
+from kernelpilot_helpers.gate import facts
+from kernelpilot_helpers.gate.audited import Found, under
+from kernelpilot_helpers.gate.facts import contract_of, lock_of, short
+from kernelpilot_helpers.gate.model import NotEvaluated, Rule
+from kernelpilot_helpers.ledger import LINEAGE_PATH
+from kernelpilot_helpers.policy import Policy
+
+NATIVE = {
+    ".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".cpp": "c++", ".cc": "c++", ".cxx": "c++", ".hpp": "c++", ".c": "c",
+    ".s": "assembly", ".rs": "rust", ".hip": "hip",
+}  # fmt: skip
+ALLOWED = {
+    "c": {"c"}, "c++": {"c", "c++"}, "cuda": {"cuda", "ptx", "c", "c++"}, "ptx": {"ptx", "cuda"}, "hip": {"hip", "c++"},
+    "python": set(), "numpy": set(), "torch": set(), "triton": set(),
+}  # fmt: skip
+"""Declared language -> native languages that its files may be in. Python that binds a native file is always there."""
+IMPORTED = {"numpy": "numpy", "torch": "torch", "triton": "triton"}
+MARKS = re.compile(
+    r"SPDX-License-Identifier|\bCopyright\s+(?:\(c\)|©|\d{4})"
+    r"|https?://(?:www\.)?(?:github\.com|gitlab\.[a-z]+|bitbucket\.org|huggingface\.co|raw\.githubusercontent\.com)/",
+    re.IGNORECASE,
+)
+"""Somebody's licence line, or an address of somebody's source."""
+
+
+def skeleton(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: the scaffold's own check of the worktree, and the files of HEAD at the loop's set-up."""
+    known = {fault.where for fault in evidence.faults}
+    for fault in evidence.skeleton:
+        if fault.where not in known:
+            yield fault.where, fault.what, fault.fix
+    loop = evidence.loop
+    if loop is None or not loop.start:
+        return
+    if not evidence.base_is_ancestor:
+        what = f"the loop was set up at {short(loop.start)}, which is not in HEAD's history"
+        yield loop.directory, what, "git reflog (bring that history back), or cancel the loop and set up another"
+        return
+    for path in evidence.base_missing:
+        fix = f"commit {path}, cancel the loop, and set it up again: {facts.SETUP}"
+        yield path, f"not committed when the loop was set up ({short(loop.start)})", fix
+
+
+def one_root(evidence: Evidence, policy: Policy) -> Iterator[Found]:
+    """Input: folders with a ``.git``, an outer repository that tracks this folder, and what git ignores and hides."""
+    git = evidence.git
+    yield from under("2")(evidence, policy)
+    for path in git.nested:
+        yield path, "a repository inside the repository: its files are not in this history", f"rm -rf {path}/.git"
+    if git.above:
+        yield (
+            git.above,
+            "this outer repository tracks this folder",
+            f"git -C {git.above} rm -r --cached {evidence.root}",
+        )
+    if git.head and not git.humanize_ignored:
+        yield ".gitignore", ".humanize is not ignored", "add the line .humanize* to .gitignore and commit it"
+    for path in git.humanize_tracked:
+        yield path, "loop files must not be in the history", f"git rm --cached {path} && git commit"
+    for path in git.hidden:
+        what = "git was told not to look at this file (assume-unchanged or skip-worktree)"
+        yield path, what, f"git update-index --no-assume-unchanged --no-skip-worktree {path}"
+
+
+def checkout(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: HEAD and status of a framework checkout that the contract names; the format has no such field yet."""
+    raise NotEvaluated("the contract names no framework checkout")
+    yield  # pragma: no cover - a generator, as every check
+
+
+def explicit(evidence: Evidence, policy: Policy) -> Iterator[Found]:
+    """Input: contract, W and lock as parsed now, the contract at the loop's set-up, and the order of the rows."""
+    if not isinstance(evidence.contract, Contract):
+        fault = evidence.contract
+        yield fault.where, f"{fault.what}: K, R and W are not known", fault.fix
+    yield from _no_lock(evidence)
+    yield from under("5")(evidence, policy)
+    if evidence.base_contract and evidence.loop is not None:
+        where = f"contract.toml at {short(evidence.loop.start)}"
+        yield where, f"did not parse when the loop was set up: {evidence.base_contract}", facts.SETUP
+    tried = [ix for ix, row in enumerate(evidence.rows) if row.kind in facts.TRIED and row.epoch > 0]
+    first = next((ix for ix, row in enumerate(evidence.rows) if row.kind == "baseline"), len(evidence.rows))
+    if tried and tried[0] < first:
+        yield (
+            LINEAGE_PATH,
+            "a candidate was judged before any contract was locked",
+            "git log -- artifacts/lineage.jsonl",
+        )
+
+
+def _no_lock(evidence: Evidence) -> Iterator[Found]:
+    if isinstance(evidence.lock, Lock):
+        return
+    fault = evidence.lock
+    if fault.what != MISSING:
+        yield fault.where, fault.what, f"git checkout -- {LOCK_PATH}"
+    elif was_locked(evidence):
+        yield LOCK_PATH, "the lock is gone", f"git checkout -- {LOCK_PATH}"
+    elif isinstance(evidence.contract, Contract):
+        yield LOCK_PATH, "no lock, run kernelpilot lock", "kernelpilot lock"
+
+
+def was_locked(evidence: Evidence) -> bool:
+    """Whether a lock was ever written: a row or a commit says so."""
+    held = any(LOCK_PATH in commit.paths for commit in evidence.git.commits)
+    return held or any(row.kind == "baseline" for row in evidence.rows)
+
+
+def unchanged(evidence: Evidence, policy: Policy) -> Iterator[Found]:
+    """Input: hashes of the lock against the files of now (audit), and locked files that differ from HEAD."""
+    found = list(under("6")(evidence, policy))
+    yield from found
+    lock = lock_of(evidence)
+    told = {where for where, _, _ in found}
+    for path in evidence.git.dirty:
+        if (path == LOCK_PATH or path in lock.files) and path not in told:
+            yield path, "locked, and not as HEAD holds it", f"git diff HEAD -- {path}; git checkout -- {path}"
+
+
+def language(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: ``policy.language`` of the contract against suffixes and imports of the committed variants' files."""
+    declared = contract_of(evidence).policy.language.lower()
+    if declared in ("", "any"):
+        return
+    if declared not in ALLOWED:
+        raise NotEvaluated(f"what files of language {declared!r} look like is not known")
+    for slug in evidence.git.head_variants:
+        folder = f"{facts.variants(evidence)}/{slug}/"
+        held = {path: text for path, text in evidence.sources.items() if path.startswith(folder)}
+        yield from _language(declared, folder, held)
+
+
+def _language(declared: str, folder: str, held: dict[str, str]) -> Iterator[Found]:
+    fix = "write it in the declared language, or change the contract: kernelpilot lock --amend --why TEXT"
+    seen = set()
+    for path in sorted(held):
+        native = next((word for suffix, word in NATIVE.items() if path.lower().endswith(suffix)), "")
+        seen.add(native)
+        if native and native not in ALLOWED[declared]:
+            yield path, f"is {native}; the contract declares {declared}", fix
+    if held and ALLOWED[declared] and declared not in seen:
+        yield folder.rstrip("/"), f"holds no {declared} file; the contract declares {declared}", fix
+    wanted = IMPORTED.get(declared)
+    if held and wanted and not any(re.search(rf"^\s*(?:import|from) {wanted}\b", t, re.M) for t in held.values()):
+        yield folder.rstrip("/"), f"no file imports {wanted}; the contract declares {declared}", fix
+
+
+def source_policy(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: token shingles of candidate and baseline files, which nothing computes yet."""
+    if contract_of(evidence).policy.source == "derived":
+        raise NotEvaluated("source policy is 'derived': rule 9 asks for the provenance")
+    raise NotEvaluated("token shingles against the baseline are not computed yet")
+    yield  # pragma: no cover - a generator, as every check
+
+
+def provenance(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: licence lines and source addresses in the files of judged variants, against their rows' provenance."""
+    scratch = contract_of(evidence).policy.source == "from_scratch"
+    rows = {row.tree: row for row in evidence.rows if row.kind in facts.TRIED}
+    for slug, tree in sorted(evidence.git.head_variants.items()):
+        if tree not in rows or evidence.git.variants.get(slug) != tree:
+            continue  # not judged (rule 10), or being edited (rule 13)
+        folder = f"{facts.variants(evidence)}/{slug}/"
+        said = {name for entry in rows[tree].provenance for name in entry.files}
+        for path, text in sorted(evidence.sources.items()):
+            mark = MARKS.search(text) if path.startswith(folder) and not path.endswith("provenance.toml") else None
+            if mark is None or (path.removeprefix(folder) in said and not scratch):
+                continue
+            what = f"carries {mark[0]!r}, and no provenance of {rows[tree].version} names it"
+            fields = "([[source]] url, commit, licence, files, delta)"
+            fix = f"write {folder}provenance.toml {fields}; kernelpilot attempt {slug}"
+            if scratch:
+                what, fix = f"carries {mark[0]!r}; the contract says from_scratch", "write it anew without that source"
+            yield path, what, fix
+
+
+def secrets(evidence: Evidence, policy: Policy) -> Iterable[Found]:
+    """Input: sizes of the evidence files and a pattern scan of every file that git holds or would take."""
+    most = policy.evidence_file_bytes_max
+    for path, size in evidence.sizes.items():
+        if size > most:
+            what = f"{size} bytes; evidence files hold at most {most}"
+            yield path, what, f"git rm --cached {path}, and keep a digest or a smaller file"
+    for found in evidence.secrets:
+        path, _, name = found.partition(": ")
+        yield path, f"looks as if it held {name}", f"take it out of {path}, revoke it, and commit"
+
+
+RULES: tuple[Rule, ...] = (
+    Rule(id="1", title="skeleton is committed", severity="block", phase="always", check=skeleton),
+    Rule(id="2", title="one root", severity="block", phase="always", check=one_root),
+    Rule(id="4", title="framework checkout is read-only", severity="block", phase="always", check=checkout),
+    Rule(id="5", title="K, R and W are explicit", severity="block", phase="always", check=explicit),
+    Rule(id="6", title="nothing locked was changed", severity="block", phase="always", check=unchanged),
+    Rule(id="7", title="language follows the request", severity="block", phase="always", check=language),
+    Rule(id="8", title="source policy", severity="block", phase="always", check=source_policy),
+    Rule(id="9", title="provenance", severity="block", phase="always", check=provenance),
+    Rule(id="34", title="no secrets, no giant files", severity="block", phase="always", check=secrets),
+)

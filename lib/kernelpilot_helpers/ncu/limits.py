@@ -1,0 +1,70 @@
+"""Thresholds of the decision list and bounds of the reader. Percentages are percent of the unit's peak.
+
+Sources: *rule* = the rule scripts that NVIDIA ships with Nsight Compute; *guide* = its compute triage guide;
+*ours* = chosen here and tried on kernels whose bottleneck is known by construction.
+"""
+
+from __future__ import annotations
+
+from kernelpilot_helpers.policy import POLICY
+
+MAX_BYTES = 64 * 1024 * 1024
+"""A thousand launches of a full set."""
+MAX_LINE = 4 * 1024 * 1024
+"""A full set with instance values prints about 0.4 MB a row."""
+MAX_COLUMNS = 20_000
+MAX_LAUNCHES = 50_000
+MAX_NAME = 400
+LOCALE_CELLS = 20_000
+"""Metric cells that are asked for the file's locale."""
+
+BUSY = 60.0
+"""rule: a unit below this is not the limiter; both below it is a latency problem."""
+NEAR = 80.0
+"""rule: near the limit."""
+ROOF = POLICY.near_peak * 100
+"""policy: at the roof; tuning the same instruction and byte stream is over."""
+SAME_TIER = 5.0
+"""ours: a memory tier this close to the roll-up is the tier that makes it."""
+MARGIN = 10.0
+"""ours: points beyond a threshold that make a reading clear."""
+EXCESS_SECTORS = 0.30
+"""ours: share of L2 sectors of global accesses beyond the ideal (guide: 1.5 times the ideal)."""
+BYTES_PER_SECTOR = 16.0
+"""guide: of 32."""
+CONFLICT = 0.10
+"""rule: excess share of shared-memory wavefronts."""
+LOCAL_SHARE = 0.05
+"""ours: share of local memory in what passes L1."""
+ATOMIC_SHARE = 0.25
+"""ours: atomics and reductions as share of the sectors that L2 is asked for."""
+LANES = 24.0
+"""rule: threads per instruction, of 32."""
+LANE_WASTE = 0.25
+"""ours: idle lanes of a block whose size is no multiple of 32."""
+GRID_BOUND = 0.20
+"""ours: idle SMs below this share are not worth a grid change."""
+TAIL_BOUND = 0.20
+"""rule: 1 / (1 + full waves)."""
+IMBALANCE = 1.2
+"""guide: busiest SM over the average SM."""
+THEORETICAL = 40.0
+"""ours: below this and no specialised pipeline, warps cannot hide latency."""
+ACHIEVED = 60.0
+"""guide."""
+ISSUE = 50.0
+"""guide: issue slots used below this are starved."""
+STALL = 0.30
+"""rule: share of the true stalls that names a reason; half of it with low confidence."""
+TENSOR_USED = 5.0
+"""ours: a kernel with more uses tensor cores on purpose."""
+SHORT_NS = 10_000.0
+"""guide: counters are noisy below 10 us; a flag, never a reason to stay silent."""
+FLOOR_NS = 5_000.0
+"""ours: here a kernel's time is the launch itself."""
+NEAR_MINIMUM = 1.10
+"""ours: bytes moved over the least possible."""
+CLOCKS_AGREE = 0.05
+"""Duration against cycles over clock: beyond this a unit, locale or counter is wrong."""
+SPREAD = 0.20
+"""Durations of one group's launches: beyond this they do not do the same work."""

@@ -1,0 +1,110 @@
+"""Numbers and units as ncu prints them: locales, auto-scaled prefixes, words for absent."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+ABSENT = frozenset({"", "n/a", "(!) n/a", "nan", "-nan", "inf", "-inf", "no data", "none", "-"})
+LARGEST = 1e30
+"""Beyond this a cell is damage, and arithmetic on it would overflow."""
+_NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?")
+_GROUPERS = str.maketrans("", "", "\u00a0\u202f\u2009'\u2019 ")
+_PREFIX = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+_TIME_NS = {
+    "ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9,
+}  # fmt: skip
+_SCALED = re.compile(r"(?P<prefix>[KkMGTP]?)(?P<word>byte|bytes|hz|Hz|cycle|cycles|inst|sector|sectors|warp|flop)")
+
+
+def bare(text: str) -> str:
+    """The aggregate of a cell, without instance values; empty when there is none.
+
+    >>> bare("5.1 (4; 6)"), bare("(0; 1)"), bare("240; 240"), bare("n/a")
+    ('5.1', '', '', '')
+    """
+    head = text.strip()
+    if head.lower() in ABSENT or head.startswith("("):
+        return ""
+    head = head.split(" (", 1)[0].translate(_GROUPERS)
+    return "" if ";" in head or not _NUMBER.fullmatch(head) else head
+
+
+def vote(text: str) -> str:
+    """Which locale a cell proves: ``C``, ``comma``, or empty when it could be either.
+
+    >>> vote("1,234.5"), vote("65,77"), vote("1.234.567"), vote("117.344"), vote("0.123")
+    ('C', 'comma', 'comma', '', 'C')
+    """
+    digits = bare(text).lstrip("+-")
+    commas, dots = digits.count(","), digits.count(".")
+    if commas and dots:
+        return "C" if digits.rindex(".") > digits.rindex(",") else "comma"
+    if commas > 1 or dots > 1:
+        return "C" if commas else "comma"
+    if commas + dots != 1:
+        return ""
+    head, tail = re.split("[.,]", digits)
+    # A group of thousands has three digits and no leading zero; anything else is a fraction.
+    if len(re.match(r"\d*", tail).group()) != 3 or head == "0" or len(head) > 3:  # type: ignore[union-attr]
+        return "C" if dots else "comma"
+    return ""
+
+
+def locale_of(cells: Iterable[str]) -> str:
+    """The locale of a whole file: ``C``, ``comma``, ``C assumed``, or ``mixed`` when its cells disagree."""
+    votes = {"C": 0, "comma": 0}
+    for text in cells:
+        if won := vote(text):
+            votes[won] += 1
+    if min(votes.values()) > 0.01 * sum(votes.values()):  # a lone version number in a text cell decides nothing
+        return "mixed"
+    if not votes["C"] and not votes["comma"]:
+        return "C assumed"
+    return "C" if votes["C"] > votes["comma"] else "comma"
+
+
+def number(text: str, locale: str) -> float | None:
+    """A cell's value in its own unit; None when it holds no number.
+
+    >>> number("1,234.5", "C"), number("1.234,5", "comma"), number("n/a", "C"), number("PolicySpread", "C")
+    (1234.5, 1234.5, None, None)
+    """
+    digits = bare(text)
+    if not digits:
+        return None
+    digits = digits.replace(".", "").replace(",", ".") if locale == "comma" else digits.replace(",", "")
+    try:
+        value = float(digits)
+    except ValueError:
+        return None
+    return value if abs(value) < LARGEST else None
+
+
+def scale(unit: str) -> tuple[float, str]:
+    """Factor to the base unit, and its name: ns, byte, byte/s, hz, %, or whatever else is printed.
+
+    >>> scale("us"), scale("Kbyte"), scale("Gbyte/second"), scale("cycle/nsecond"), scale("%")
+    ((1000.0, 'ns'), (1000.0, 'byte'), (1000000000.0, 'byte/s'), (1000000000.0, 'hz'), (1.0, '%'))
+    >>> scale("Kbyte/block"), scale("register/thread")
+    ((1000.0, 'byte/block'), (1.0, 'register/thread'))
+    """
+    text = unit.strip()
+    if text in _TIME_NS:
+        return _TIME_NS[text], "ns"
+    over, _, under = text.partition("/")
+    found = _SCALED.fullmatch(over)
+    factor, word = (_PREFIX[found["prefix"]], found["word"].lower().rstrip("s")) if found else (1.0, over)
+    if under in _TIME_NS:
+        factor, under = factor * 1e9 / _TIME_NS[under], "s"
+    base = f"{word}/{under}" if under else word
+    return factor, "hz" if base == "cycle/s" else base
+
+
+def rounded(value: float) -> float:
+    """Six significant digits: the same on every machine.
+
+    >>> rounded(1234567.89), rounded(0.123456789)
+    (1234570.0, 0.123457)
+    """
+    return float(f"{value:.6g}")

@@ -1,0 +1,46 @@
+"""What a rule may answer: it holds, it does not, or the numbers that would decide are missing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hit:
+    """The rule holds. Confidence is counted from clear margins, independent families and contradictions."""
+
+    name: str
+    why: str
+    bound: float
+    """Upper bound on the share of time that the class can give back, 0 to 1."""
+    clear: bool
+    """Ten points beyond the threshold, or half of what is shared out."""
+    supports: tuple[str, ...]
+    """Roles of independent families that say the same; two are wanted."""
+    contradicts: tuple[str, ...] = ()
+    weak: bool = False
+    """At most low confidence: the evidence only hints."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class No:
+    """The rule does not hold, and why."""
+
+    name: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Unknown:
+    """The rule might hold: these roles are missing. Whatever wins after it has low confidence."""
+
+    name: str
+    missing: tuple[str, ...]
+
+
+Answer = Hit | No | Unknown
+
+
+def room(busy: float) -> float:
+    """What is left below the roof, as a share."""
+    return max(0.0, min(1.0, 1.0 - busy / 100.0))

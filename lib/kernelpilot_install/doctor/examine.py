@@ -1,0 +1,71 @@
+"""All checks in order; what a check trips over becomes its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from kernelpilot_install.doctor import loop, machine, seen, stops
+from kernelpilot_install.doctor.check import Check, Here
+from kernelpilot_install.manifest import Book
+from kernelpilot_install.places import clients_found
+from kernelpilot_install.problems import InstallError
+
+
+def examine(here: Here) -> list[Check]:
+    """Every check, the ones about clients only for the clients served."""
+    found = [
+        *_guarded("tools", partial(machine.tools, here)),
+        *_guarded("command", partial(machine.command, here)),
+        *_guarded("clients", partial(_clients, here)),
+        *_guarded("evidence", partial(loop.evidence, here)),
+        *_guarded("heartbeat", partial(loop.heartbeat, here)),
+        *_guarded("task-python", partial(machine.task_python, here)),
+        *_guarded("git-identity", partial(machine.git_identity, here)),
+        *_guarded("gpu", partial(machine.gpu, here)),
+        *_guarded("ncu", partial(machine.ncu, here)),
+        *_guarded("disk", partial(machine.disk, here)),
+    ]
+    return list(dict.fromkeys(found))
+
+
+def _clients(here: Here) -> Iterator[Check]:
+    """Skills, hook and trust of each client that is asked for, or that an install served."""
+    asked = {"both": ("codex", "claude"), None: ()}.get(here.client, (here.client,) if here.client else ())
+    roots = {"codex": here.at.codex, "claude": here.at.claude}
+    entries = Book(here.at.manifest).manifest.entries
+    found = clients_found(here.at, here.env)
+    install = f"{here.at.clone / 'install.sh'} --client"
+    if not asked and not found:
+        what = "no client was found: neither Codex nor Claude Code has a folder or a program here"
+        yield Check(name="clients", status="warn", what=what, fix=f"install one, then {install} both")
+    for client, root in roots.items():
+        served = any(Path(e.path).is_relative_to(root) and Path(e.path) != root for e in entries)
+        if client in asked or (not asked and served):
+            yield from _client(here, client, root)
+        elif not asked and client in found:
+            what = f"{client} is here, but nothing was installed for it"
+            yield Check(name="clients", status="warn", what=what, fix=f"{install} {client}")
+
+
+def _client(here: Here, client: str, root: Path) -> Iterator[Check]:
+    yield from _guarded(f"skills-{client}", partial(seen.links, here, client, root))
+    if client == "codex":
+        yield from _guarded("skills-codex", partial(seen.codex_doubles, here))
+        yield from _guarded("skills-codex", partial(seen.codex_switched_off, here))
+    else:
+        yield from _guarded("skills-claude", partial(seen.claude_doubles, here))
+    yield from _guarded(f"hook-{client}", partial(stops.registered, here, client, root))
+    if client == "codex":
+        yield from _guarded("trust-codex", partial(stops.codex_trust, here))
+
+
+def _guarded(name: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
+    try:
+        yield from check()
+    except InstallError as e:
+        what = f"{e.where}: {e.what}" if e.where else e.what
+        yield Check(name=name, status="fail", what=what, fix=e.fix.replace("; nothing was changed", ""))
+    except (OSError, ValueError, RecursionError) as e:
+        yield Check(name=name, status="fail", what=f"could not be looked at: {e}", fix="check that path's rights")

@@ -1,0 +1,164 @@
+"""The machine: tools, the command, the task's Python, git's identity, GPU, profiler, disk."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from kernelpilot_install import prerequisites
+from kernelpilot_install.changes import SHIM_MARK
+from kernelpilot_install.doctor.ask import ask
+from kernelpilot_install.doctor.check import Check, Here, Status
+from kernelpilot_install.manifest import Book
+
+NAME_A_PYTHON = "export KERNELPILOT_PYTHON=/path/to/python, one that has numpy or torch"
+PROBE = """
+import sys
+if sys.version_info < (3, 10):
+    sys.exit("is older than Python 3.10")
+try:
+    import numpy
+    print(sys.prefix, "numpy", numpy.__version__, sep="|")
+except Exception:
+    import importlib.util
+    if importlib.util.find_spec("torch") is None:
+        sys.exit("has neither numpy nor torch")
+    print(sys.prefix, "torch", "", sep="|")
+"""
+OWN = "is the tool's own"
+LOW_BYTES = 2 * 10**9
+FULL_BYTES = 10**8
+ADMIN_ONLY = Path("/proc/driver/nvidia/params")
+
+
+def tools(here: Here) -> Iterator[Check]:
+    """Python, a C compiler and git."""
+    absent = prerequisites.missing(prerequisites.look(here.at.path))
+    for what, remedy in absent:
+        yield Check(name="tools", status="fail", what=what, fix=remedy)
+    if not absent:
+        yield Check(name="tools", status="ok", what="Python, cc and git are here")
+
+
+def command(here: Here) -> Iterator[Check]:
+    """Is ``kernelpilot`` on PATH, and which clone does it start?"""
+    at = here.at
+    first = shutil.which("kernelpilot", path=at.path)
+    ours = at.shim.is_file() and SHIM_MARK.encode() in at.shim.read_bytes()[:4096]
+    owner = Book(at.manifest).manifest.clone
+    install = str(at.clone / "install.sh")
+    if not ours:
+        what = f"{at.shim} is absent: this clone was not installed for the user"
+        yield Check(name="command", status="warn", what=what, fix=shlex.quote(install))
+    elif owner not in ("", str(at.clone)):
+        what = f"{at.shim} belongs to the clone {owner}; this answer comes from {at.clone}"
+        yield Check(
+            name="command", status="warn", what=what, fix=f"{shlex.quote(install)} --replace, or use that clone"
+        )
+    elif first is None:
+        fix = f'export PATH="{at.shim.parent}:$PATH"'
+        yield Check(name="command", status="warn", what=f"{at.shim.parent} is not on PATH", fix=fix)
+    elif Path(first).resolve() != at.shim.resolve() and Path(first).parent != at.venv(dev=False) / "bin":
+        fix = f'export PATH="{at.shim.parent}:$PATH"'
+        yield Check(name="command", status="warn", what=f"{first} comes before {at.shim} on PATH", fix=fix)
+    else:
+        yield Check(name="command", status="ok", what=f"{first} starts the clone {at.clone}")
+
+
+def task_python(here: Here) -> Iterator[Check]:
+    """The Python that measures: the one named, else the active venv's, else python3; never the tool's own."""
+    if here.task_fault:
+        yield Check(name="task-python", status="fail", what=here.task_fault, fix=NAME_A_PYTHON)
+        return
+    tried = []
+    for argv in [here.task_argv] if here.task_argv else _candidates(here):
+        words, why = _framework(argv, here)
+        if words and (here.task_argv or not _is_own(words[0], here)):
+            yield Check(name="task-python", status="ok", what=f"{shlex.join(argv)} has {' '.join(words[1:]).strip()}")
+            return
+        tried.append(f"{shlex.join(argv)} {why or OWN}")
+    made = here.at.data / "task-venv" / "bin" / "python"
+    fix = f"export KERNELPILOT_PYTHON={shlex.quote(str(made))}" if made.exists() else NAME_A_PYTHON
+    what = "; ".join(tried) or "no python3 on PATH"
+    yield Check(name="task-python", status="fail", what=f"nothing can be measured here: {what}", fix=fix)
+
+
+def _candidates(here: Here) -> list[tuple[str, ...]]:
+    active = here.env.get("VIRTUAL_ENV")
+    python3 = shutil.which("python3", path=here.at.path)
+    found = [(str(Path(active) / "bin" / "python"),)] if active else []
+    return [*found, (python3,)] if python3 else list(found)
+
+
+def _framework(argv: tuple[str, ...], here: Here) -> tuple[list[str], str]:
+    """([prefix, framework, version], why not)."""
+    answer = ask([*argv, "-I", "-B", "-c", PROBE], env=here.env, cwd=here.folder)
+    last = answer.out.strip().rpartition("\n")[2].split("|")
+    if answer.code == 0 and len(last) == 3:
+        return last, ""
+    return [], answer.why or answer.err.strip().rpartition("\n")[2] or f"exits {answer.code}"
+
+
+def _is_own(prefix: str, here: Here) -> bool:
+    own = here.at.venv(dev=False), here.at.venv(dev=True)
+    return any(Path(prefix).resolve() == venv.resolve() for venv in own)
+
+
+def git_identity(here: Here) -> Iterator[Check]:
+    """Can the agent commit?"""
+    answer = ask(["git", "var", "GIT_COMMITTER_IDENT"], env=here.env, cwd=here.folder)
+    if answer.code == 0:
+        yield Check(name="git-identity", status="ok", what=answer.first.rpartition(">")[0] + ">")
+        return
+    yield Check(
+        name="git-identity",
+        status="warn",
+        what="git knows no name and address: kernelpilot commits under its own, but `git commit` of the agent fails",
+        fix='git config --global user.name "NAME" && git config --global user.email ADDRESS',
+    )
+
+
+def gpu(here: Here) -> Iterator[Check]:
+    """NVIDIA GPUs; none is a warning only."""
+    answer = ask(["nvidia-smi", "-L"], env=here.env, cwd=here.folder)
+    names = [line.partition(" (UUID")[0] for line in answer.out.splitlines() if line.startswith("GPU ")]
+    if answer.code == 0 and names:
+        yield Check(name="gpu", status="ok", what="; ".join(names))
+        return
+    why = "there is no nvidia-smi" if answer.code is None and "started" in answer.why else answer.why or answer.first
+    yield Check(
+        name="gpu",
+        status="warn",
+        what=f"no NVIDIA GPU ({why}): only CPU targets can be measured here",
+        fix="measure on another machine: kernelpilot job export",
+    )
+
+
+def ncu(here: Here) -> Iterator[Check]:
+    """Nsight Compute, and whether its counters are open to this user."""
+    program = shutil.which("ncu", path=here.at.path)
+    if program is None:
+        what = "no ncu on PATH: profiles cannot be captured here; a CSV export made elsewhere can still be digested"
+        yield Check(name="ncu", status="warn", what=what, fix="install Nsight Compute, or capture on another machine")
+        return
+    answer = ask([program, "--version"], env=here.env, cwd=here.folder)
+    version = next((line for line in answer.out.splitlines() if line.startswith("Version")), answer.first)
+    if answer.code != 0:
+        yield Check(name="ncu", status="warn", what=f"{program} {answer.why or 'fails'}", fix=f"{program} --version")
+    elif os.geteuid() != 0 and ADMIN_ONLY.is_file() and "RmProfilingAdminOnly: 1" in ADMIN_ONLY.read_text():
+        what = f"{version}, but the driver opens its counters to root only"
+        fix = "ask an administrator for NVreg_RestrictProfilingToAdminUsers=0, or profile as root"
+        yield Check(name="ncu", status="warn", what=what, fix=fix)
+    else:
+        yield Check(name="ncu", status="ok", what=version)
+
+
+def disk(here: Here) -> Iterator[Check]:
+    """Free space where the work is done."""
+    free = shutil.disk_usage(here.folder).free
+    status: Status = "fail" if free < FULL_BYTES else "warn" if free < LOW_BYTES else "ok"
+    fix = "" if status == "ok" else f"make room: du -sh {shlex.quote(str(here.folder))}/* | sort -h"
+    yield Check(name="disk", status=status, what=f"{free / 1e9:.1f} GB are free in {here.folder}", fix=fix)

@@ -1,0 +1,128 @@
+"""``kernelpilot doctor`` on the loop of a worktree and on the machine: nothing stale is called ready."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from kernelpilot_install.doctor import ask
+from kernelpilot_install.places import places
+from tests.doctor_sim import World, make_world
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    return make_world(tmp_path)
+
+
+def repo(world: World, argv0: str) -> None:
+    subprocess.run(["git", "init", "-q", str(world.folder)], check=True)
+    (world.folder / "contract.toml").write_text("", encoding="utf-8")
+    value = {"format": "humanize.evidence", "version": 1}
+    value["commands"] = [{"name": "gate", "argv": [argv0, "gate", "--json"], "timeout_s": 900}]
+    (world.folder / ".humanize").mkdir()
+    (world.folder / ".humanize" / "evidence.json").write_text(json.dumps(value), encoding="utf-8")
+
+
+def test_a_stale_evidence_command_fails(world: World, tmp_path: Path) -> None:
+    """Breaks when a gate that can no longer start is found out only at the first stop."""
+    program = tmp_path / "kernelpilot"
+    repo(world, str(program))
+    assert "absent or not executable" in world.one("evidence").what
+    program.write_text("#!/bin/sh\necho kernelpilot, version 9\n", encoding="utf-8")
+    program.chmod(0o755)
+    said = world.one("evidence")
+    assert said.status == "ok"
+    assert "version 9" in said.what
+    program.write_text("#!/bin/sh\nexit 4\n", encoding="utf-8")
+    assert "--version exits 4" in world.one("evidence").what
+    repo_file = world.folder / ".humanize" / "evidence.json"
+    for text in ("{", "[]", '{"commands": [{"argv": []}]}', '{"commands": 3}', '{"commands": []}'):
+        repo_file.write_text(text, encoding="utf-8")
+        assert world.one("evidence").status == "fail", text
+    repo_file.unlink()
+    said = world.one("evidence")
+    assert "no gate would run" in said.what
+    assert shlex.quote(str(places(world.env, world.clone).shim)) + " plan" in said.fix
+
+
+def test_a_relative_evidence_command_fails(world: World) -> None:
+    """Breaks when a name is trusted that only this shell's PATH finds."""
+    repo(world, "true")
+    assert "not an absolute path" in world.one("evidence").what
+
+
+def session(world: World, worktree: Path, **more: object) -> None:
+    base = world.home / ".local" / "state" / "humanize" / "sessions"
+    base.mkdir(parents=True, exist_ok=True)
+    value = {"loop_dir": "L", "worktree": str(worktree), "created": "T", **more}
+    (base / "ab.json").write_text(json.dumps(value), encoding="utf-8")
+
+
+def test_a_gate_that_never_ran_is_said(world: World, tmp_path: Path) -> None:
+    """Breaks when a loop whose hook never fired looks like one under review."""
+    subprocess.run(["git", "init", "-q", str(world.folder)], check=True)
+    session(world, tmp_path, last_fired=None)
+    assert "no loop is active" in world.one("heartbeat").what
+    session(world, world.folder, last_fired=None, fired=0)
+    said = world.one("heartbeat")
+    assert said.status == "warn"
+    assert "the gate never ran" in said.what
+    assert "rlcr-stop-gate.sh" in said.fix
+    session(world, world.folder, last_fired="2026-11-30T08:00:00Z", fired=3, last_outcome="block")
+    assert world.one("heartbeat").what == "the hook last fired 2026-11-30T08:00:00Z (3 times, last: block)"
+    session(world, world.folder, last_fired="2026-11-30T08:00:00Z", parked="the journal cannot be read")
+    assert world.one("heartbeat").status == "warn"
+
+
+def test_a_loop_without_a_session_is_said(world: World) -> None:
+    """Breaks when a loop that no Stop hook serves is passed over; an ended one must not be."""
+    subprocess.run(["git", "init", "-q", str(world.folder)], check=True)
+    loop = world.folder / ".humanize" / "rlcr" / "2026-11-30_08-00-00"
+    loop.mkdir(parents=True)
+    (loop / "journal.jsonl").write_text("", encoding="utf-8")
+    assert "no session is registered" in world.one("heartbeat").what
+    (loop / "complete-state.md").write_text("", encoding="utf-8")
+    assert world.one("heartbeat").status == "ok"
+
+
+def test_the_tasks_python(world: World, tmp_path: Path) -> None:
+    """Breaks when a named Python that cannot measure is passed over, or one is found that is not there."""
+    assert "has numpy" in world.one("task-python").what
+    bare = tmp_path / "bare"
+    bare.write_text("#!/bin/sh\necho has neither >&2\nexit 1\n", encoding="utf-8")
+    bare.chmod(0o755)
+    assert world.one("task-python", task_argv=(str(bare),)).status == "fail"
+    assert world.one("task-python", task_argv=None, task_fault="local.toml: broken").what == "local.toml: broken"
+    world.env["PATH"] = str(tmp_path)
+    found = world.look(task_argv=None)
+    assert "no python3 on PATH" in next(c.what for c in found if c.name == "task-python")
+
+
+def test_gpu_and_ncu_when_they_are_there(world: World, tmp_path: Path) -> None:
+    """Breaks when a present GPU or profiler is missed."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {
+        "nvidia-smi": "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)'",
+        "ncu": "echo NVIDIA; echo Version 2026.1.0.0",
+    }.items():
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+    world.env["PATH"] = f"{programs}:{world.env['PATH']}"
+    assert world.one("gpu").what == "GPU 0: NVIDIA H200"
+    assert world.one("ncu").what.startswith("Version 2026.1.0.0")
+
+
+def test_a_program_that_hangs_is_left_behind_with_its_children(tmp_path: Path) -> None:
+    """Breaks when a probe waits for a grandchild that keeps the pipe open."""
+    slow = tmp_path / "slow"
+    slow.write_text("#!/bin/sh\nsleep 60 &\nsleep 60\n", encoding="utf-8")
+    slow.chmod(0o755)
+    answer = ask.ask([str(slow)], env=os.environ, cwd=tmp_path, seconds=0.3)
+    assert (answer.code, answer.why) == (None, "did not answer within 0 s")

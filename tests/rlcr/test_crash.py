@@ -1,0 +1,151 @@
+"""kill -9 at every step of set-up and of a Stop: the next call goes on from the journal to the same outcome."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.rlcr.real import CANCEL, RLCR, ROOT, SESSION, Real
+
+APPEND = ("before", "torn", "after")
+SETUP_POINTS = (
+    "setup.folder", *(f"append.setup.{p}" for p in APPEND), "publish.files", "publish.state", "setup.python",
+    "setup.registry", *(f"append.done.{p}" for p in APPEND), "settle.end", "setup.print",
+)  # fmt: skip
+MOVE_POINTS = (
+    *(f"append.intent.{p}" for p in APPEND), "publish.files", "publish.state", *(f"append.done.{p}" for p in APPEND),
+    "settle.end", "stop.print",
+)  # fmt: skip
+STOP_POINTS = ("stop.locked", "stop.gate", "stop.evidence", *MOVE_POINTS, "stop.delivered")
+TAMPER_POINTS = tuple(f"append.tamper.{p}" for p in APPEND)
+REVIEW_POINTS = (*(f"append.review.{p}" for p in APPEND), "stop.review")
+COMMAND_POINTS = tuple(f"append.{kind}.{p}" for kind in ("cancel", "resume", "adopt") for p in APPEND)
+
+
+def test_every_crash_point_has_a_case() -> None:
+    # Breaks when a step is added to set-up or Stop and nobody asks what a crash there leaves behind.
+    named = set()
+    for path in (ROOT / "rlcr").rglob("*.py"):
+        for point in re.findall(r"""crash\(f?["']([^"']+)["']\)""", path.read_text()):
+            kinds = ("setup", "intent", "done", "tamper", "review", "cancel", "resume", "adopt")
+            named |= {point.replace("{kind}", kind) for kind in kinds} if "{kind}" in point else {point}
+    assert named == {*SETUP_POINTS, *STOP_POINTS, *TAMPER_POINTS, *REVIEW_POINTS, *COMMAND_POINTS}
+
+
+def clean(real: Real) -> None:
+    """Nothing is left half done, and nobody is accused of what the crash did."""
+    events = [e["event"] for e in real.lines()]
+    torn = [e for e in real.lines() if e["event"] == "tamper" and "half a line" in e["data"]["what"]]
+    assert events.count("tamper") == len(torn) <= 1
+    assert not list(real.loop.glob("*.by-hand*")) and not list(real.loop.glob(".*.tmp"))
+    assert len(list(real.loop.glob("*state.md"))) == 1
+
+
+@pytest.mark.parametrize("point", SETUP_POINTS)
+def test_setup(real: Real, point: str) -> None:
+    assert real.setup(crash=point).returncode == -9
+    again = real.setup()
+    if again.returncode != 0:
+        assert "already active" in again.stderr and point in ("append.done.after", "settle.end", "setup.print")
+    assert real.at == ("BUILD", 0) and real.registered
+    assert [e["event"] for e in real.lines()] == ["setup", "done"]
+    assert real.setup().returncode == 1, "one loop a worktree"
+    real.work(0)
+    real.stop()
+    assert real.at == ("BUILD", 1)
+    clean(real)
+
+
+@pytest.mark.parametrize("point", STOP_POINTS)
+def test_stop(worked: Real, point: str) -> None:
+    assert worked.stop(crash=point) == {} or point == "stop.delivered"
+    said = worked.stop()
+    assert said["decision"] == "block" and "Round 0 is over; round 1 begins" in said["reason"]
+    assert f"{worked.loop}/round-1-prompt.md" in said["reason"]
+    assert worked.at == ("BUILD", 1)
+    assert [e["event"] for e in worked.lines()].count("intent") == 1, "the crash took no round"
+    for name in ("round-1-prompt.md", "round-1-summary.md", "round-1-contract.md", "round-0-gate.md"):
+        assert (worked.loop / name).is_file()
+    clean(worked)
+    worked.work(1)
+    worked.stop("next")
+    assert worked.at == ("BUILD", 2)
+    clean(worked)
+
+
+@pytest.mark.parametrize("point", ["append.intent.after", "publish.state", "append.done.before", "settle.end"])
+def test_work_done_after_a_crash_is_not_lost_and_not_answered_by_the_old_block(worked: Real, point: str) -> None:
+    # The turn ended with the crash; the user says go on, and the worker does the next round from the new prompt.
+    worked.stop(crash=point)
+    worked.work(1)
+    worked.stop("next")
+    if point == "append.intent.after":  # the summary stood there before its form: it is kept
+        assert "work 1" in (worked.loop / "round-1-summary.md").read_text()
+    assert worked.at == ("BUILD", 2)
+
+
+@pytest.mark.parametrize("point", MOVE_POINTS)
+def test_the_last_stop(worked: Real, point: str) -> None:
+    worked.answer(met=True)
+    worked.stop()
+    assert worked.at == ("FINALIZE", 0)
+    (worked.loop / "finalize-summary.md").write_text("# Finalize summary\n\nall made\n")
+    worked.stop("final", crash=point)
+    said = worked.stop("final")
+    assert worked.at == ("COMPLETE", 0) and not worked.registered
+    # Once the registry has let the session go there is nobody left to tell; the journal and the state file say it.
+    assert "COMPLETE" in said.get("systemMessage", "") or (said == {} and point in ("settle.end", "stop.print"))
+    assert {p.name for p in worked.loop.glob("*state.md")} == {"complete-state.md"}
+    clean(worked)
+
+
+@pytest.mark.parametrize("point", TAMPER_POINTS)
+def test_while_tampering_is_recorded(worked: Real, point: str) -> None:
+    (worked.loop / "state.md").write_text("current_round: 84\n")
+    worked.stop(crash=point)
+    said = worked.stop()
+    assert worked.at == ("BUILD", 1) and said["decision"] == "block"
+    # What is put back before the line is written is on record at least by that line, or by none if both were lost.
+    assert "current_round: 1" in (worked.loop / "state.md").read_text()
+
+
+@pytest.mark.parametrize("point", REVIEW_POINTS)
+def test_a_review_is_not_bought_twice(real: Real, point: str) -> None:
+    bought = real.reviewer()
+    real.reviews("continue", "Off by one.")
+    assert real.setup("--reviewer", "codex").returncode == 0
+    real.work(0)
+    real.stop(crash=point)
+    said = real.stop()
+    assert "Off by one." in said["reason"] and real.at == ("BUILD", 1)
+    assert json.loads((real.loop / "round-0-verdict.json").read_text())["findings"][0]["claim"] == "Off by one."
+    written = point in ("append.review.after", "stop.review")
+    assert bought.read_text() == "bought\n" * (1 if written else 2), "an answer on record is used again"
+    clean(real)
+
+
+@pytest.mark.parametrize("point", COMMAND_POINTS)
+def test_commands(worked: Real, point: str) -> None:
+    command = point.split(".")[1]
+    argv: dict[str, tuple[str | Path, ...]] = {
+        "cancel": (CANCEL,), "resume": (RLCR, "resume"), "adopt": (RLCR, "adopt", "--session-id", "session-2"),
+    }  # fmt: skip
+    if command == "resume":
+        worked.answer(passed=False)
+        for n in range(3):
+            worked.stop(f"m{n}")
+        assert worked.at == ("PARKED", 0)
+    assert worked.run(*argv[command], crash=point).returncode == -9
+    again = worked.run(*argv[command])
+    if command == "cancel":
+        assert worked.at == ("CANCEL", 0) and again.returncode in (0, 1)
+    else:
+        assert again.returncode == 0 and worked.at == ("BUILD", 0), again.stderr
+        worked.answer()
+        session = "session-2" if command == "adopt" else SESSION
+        done = worked.run(ROOT / "hooks" / "stop-hook", stdin=worked.payload(session=session))
+        assert json.loads(done.stdout)["decision"] == "block" and worked.at == ("BUILD", 1)
+    clean(worked)

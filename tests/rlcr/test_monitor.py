@@ -1,0 +1,160 @@
+"""What the monitor shows of a loop, and how it takes damage."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlcr import monitor, monitor_text
+from rlcr.review import log_dir
+from tests.rlcr import sim
+from tests.rlcr.loop_bench import LOOP, git, project_in, with_loop
+
+NOW = datetime(2026, 11, 30, 8, 2, 5, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return project_in(tmp_path)
+
+
+def snap(project: Path) -> dict[str, Any]:
+    return monitor.snapshot(project, NOW)
+
+
+def codes(project: Path) -> list[str]:
+    return [fault["code"] for fault in snap(project)["faults"]]
+
+
+# --- what is shown -------------------------------------------------------------------------------------------------
+
+
+def test_a_snapshot_says_where_the_loop_stands(project: Path) -> None:
+    """Breaks when a figure is lost or taken from somewhere other than the journal."""
+    with_loop(project)
+    found = snap(project)
+    assert (found["loop"], found["phase"], found["round"], found["max"]) == (LOOP, "BUILD", 0, 84)
+    assert (found["active"], found["unfinished"], found["blocks"], found["reviewer"]) == (True, False, 1, "codex")
+    assert found["gate"] == {"at": sim.AT, "pass": False, "done": False, "findings": ["12:v003"]}
+    assert found["last_event"] == {"kind": "done", "at": sim.AT, "age_s": 125}
+    assert found["criteria"] == {"met": 1, "total": 3}
+    assert (found["started"], found["plan"], found["verdict"], found["faults"]) == (
+        sim.AT,
+        ".humanize/plan.md",
+        None,
+        [],
+    )
+
+
+def test_a_verdict_and_its_findings_are_shown(project: Path) -> None:
+    """Breaks when open and queued findings are mixed up, or an undone transition is not seen."""
+    _, tape = with_loop(project)
+    seen = sim.opinion(findings=(sim.finding("P1"), sim.finding("P3", id="F2"), sim.finding("P2", id="F3")))
+    tape.put(sim.stop(tape.state, 2, verdict=seen))
+    found = snap(project)
+    assert found["verdict"] == {"at": sim.AT, "verdict": "continue", "mainline": "advanced"}
+    assert found["findings"] == {"open": 1, "queued": 2}
+    assert (found["round"], found["unfinished"]) == (1, True)
+
+
+def test_git_counts_and_log_are_shown(project: Path) -> None:
+    """Breaks when changed, new, gone and untracked paths are miscounted, or the reviewer's log is not found."""
+    loop, _ = with_loop(project)
+    (project / "kept").write_text("other")
+    (project / "gone").unlink()
+    (project / "added").write_text("")
+    git(project, "add", "added")
+    for name in ("u1", "u2"):
+        (project / name).write_text("")
+    logs = log_dir(project, loop.name)
+    logs.mkdir(parents=True)
+    (logs / "round-0-codex-run.log").write_text("")
+    found = snap(project)
+    head = git(project, "rev-parse", "HEAD").strip()
+    assert found["git"] == {"head": head, "changed": 1, "added": 1, "deleted": 1, "untracked": 2}
+    assert found["log"] == str(logs / "round-0-codex-run.log")
+
+
+def test_the_newest_loop_is_the_one_shown(project: Path) -> None:
+    """Breaks when an older loop, or a folder that is none, is taken."""
+    with_loop(project, "2026-11-30_09-00-00")
+    with_loop(project)
+    (project / ".humanize" / "rlcr" / "zzz").mkdir()
+    assert snap(project)["loop"] == "2026-11-30_09-00-00"
+
+
+def test_the_text_holds_every_figure_and_no_control_character(project: Path) -> None:
+    """Breaks when a row is dropped, or a name out of the journal can drive the terminal."""
+    with_loop(project)
+    found = snap(project)
+    found["plan"] = "plan\x1b[2J.md"
+    text = monitor_text.render(found)
+    for shown in (
+        "0 of 84", "BUILD (active: building)", "FAIL, not done, 1 finding: 12:v003", "done, 2 min ago",
+        "1 of 3 verified", "0 open, 0 queued", "~0 +0 -0 ?0", "plan?[2J.md", "- (no reviewer has run)",
+    ):  # fmt: skip
+        assert shown in text
+    assert "\x1b" not in text and "FAULT" not in text
+
+
+# --- damage --------------------------------------------------------------------------------------------------------
+
+
+def rewrite(loop: Path, edit: Any) -> None:
+    path = loop / "journal.jsonl"
+    path.write_bytes(edit(path.read_bytes()))
+
+
+DAMAGE = {
+    "torn": (lambda data: data[:-20], ["torn"]),
+    "no newline at all": (lambda data: data[:30], ["torn"]),
+    "garbled": (lambda data: data.replace(b'"event":"intent"', b'"event"=intent'), ["journal"]),
+    "hand edit": (lambda data: data.replace(b'"max":84', b'"max":90'), ["journal"]),
+    "line gone": (lambda data: b"\n".join(data.split(b"\n")[:2] + data.split(b"\n")[3:]), ["journal"]),
+    "other version": (lambda data: data.replace(b'"version":1', b'"version":2'), ["journal"]),
+    "binary": (lambda data: b"\xff\xfe\x00\n" * 9, ["journal"]),
+    "empty": (lambda data: b"", ["journal"]),
+    "too deep": (lambda data: data.splitlines(keepends=True)[0] + b"[" * 200_000 + b"\n", ["journal"]),
+    "list for a line": (lambda data: data.splitlines(keepends=True)[0] + b"[]\n", ["journal"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_a_damaged_journal_is_a_named_fault_and_never_a_traceback(project: Path, name: str) -> None:
+    """Breaks when damage stops the monitor, or is shown as if it were sound."""
+    loop, _ = with_loop(project)
+    edit, expected = DAMAGE[name]
+    rewrite(loop, edit)
+    found = snap(project)
+    assert [fault["code"] for fault in found["faults"]] == expected
+    assert "FAULT" in monitor_text.render(found)
+
+
+def test_a_well_chained_lie_is_a_fault_too(project: Path) -> None:
+    """Breaks when a line whose hashes were computed anew, but whose outcome does not follow, is believed."""
+    loop, _ = with_loop(project)
+
+    def lie(data: bytes) -> bytes:
+        lines = data.splitlines()
+        line = json.loads(lines[3])
+        assert line["data"]["outcome"] == "block"
+        line["data"]["outcome"], line["phase"] = "COMPLETE", "COMPLETE"
+        return b"\n".join([*lines[:3], json.dumps(line, sort_keys=True, separators=(",", ":")).encode()]) + b"\n"
+
+    rewrite(loop, lie)
+    assert codes(project) == ["journal"]
+    assert snap(project)["phase"] == "BUILD"
+
+
+def test_no_journal_and_a_disagreeing_view_are_faults(project: Path) -> None:
+    """Breaks when the state file's name is believed against the journal."""
+    loop, _ = with_loop(project)
+    (loop / "state.md").rename(loop / "complete-state.md")
+    assert codes(project) == ["view"]
+    assert snap(project)["phase"] == "BUILD"
+    (loop / "journal.jsonl").unlink()
+    assert codes(project) == ["journal"]

@@ -1,0 +1,79 @@
+"""What to do now, in one line; and the commands that print it: one JSON object and no traceback at any wall."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from kernelpilot_helpers import gate
+from kernelpilot_helpers.cli import group
+from kernelpilot_helpers.evidence.model import MISSING, Evidence, TuningFacts
+from kernelpilot_helpers.policy import POLICY
+from kernelpilot_helpers.records import Fault
+from tests.evidence_sim import BASELINE, GIT, GOOD, LOOP, evidence, gain, git, row
+
+MAP: Any = object()
+HOLDS = TuningFacts(map=MAP, table=MAP)
+
+NEXT: list[tuple[Evidence, str]] = [
+    (evidence(tuning=HOLDS), "kernelpilot report --final"),
+    (evidence(tuning=HOLDS, files={**GOOD.files, "artifacts/FINAL.md": "x"}), "write the round's summary, then stop"),
+    (GOOD, "kernelpilot tune"),
+    (evidence(tuning=TuningFacts(map=MAP)), "kernelpilot dispatch"),
+    (evidence(rows=(BASELINE, row(vs_baseline=gain(1.05)))), "kernelpilot attempt"),
+    (evidence(loop=None), '"$(kernelpilot root)/vendor/humanize/scripts/setup-rlcr-loop.sh"'),
+    (git(nested=("x",)), "rm -rf x/.git  (rule 2, x:".replace("  ", " ")),
+    (evidence(tuning=HOLDS, loop=replace(LOOP, phase="COMPLETE")), "finished"),
+]
+
+
+@pytest.mark.parametrize(("at", "says"), NEXT)
+def test_next_is_one_line_that_says_what_to_do_now(at: Evidence, says: str) -> None:
+    """Breaks when the order of the work changes, or the line is not one."""
+    line = gate.next_step(at, gate.decide(at, POLICY, final=False))
+    assert line.startswith(says) and "\n" not in line
+
+
+def test_next_before_the_lock_goes_plan_stubs_lock() -> None:
+    """Breaks when a newcomer with a fresh repo is sent to lock what is not written."""
+    fresh = evidence(lock=Fault(where="l", what=MISSING, fix=""), rows=(), git=replace(GIT, commits=GIT.commits[1:]))
+    plan = ".humanize/kernel-agent/refined-plan.md"
+    for files, says in (
+        ({}, "kernelpilot plan"),
+        ({plan: "x", "reference.py": 'raise NotImplementedError("x")'}, "write reference.py (still a stub), then"),
+        ({plan: "x", "reference.py": "x"}, "kernelpilot lock"),
+    ):
+        at = replace(fresh, files=files)
+        assert gate.next_step(at, gate.decide(at, POLICY, final=False)).startswith(says)
+
+
+def test_the_command_prints_one_object_even_at_a_wall(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when whoever parses the JSON gets nothing, a traceback or another exit code."""
+    for place in (tmp_path, tmp_path / "nowhere"):
+        result = CliRunner().invoke(group, ["gate", "--json", "--repo", str(place)], standalone_mode=False)
+        data = json.loads(result.output)
+        assert set(data) == {"pass", "done", "findings", "not_evaluated"} and data["pass"] is False
+        assert set(data["done"]) == {"met", "why", "missing"}
+        assert set(data["findings"][0]) == {"rule", "severity", "where", "what", "fix"}
+        assert result.return_value == 1
+    monkeypatch.setenv("PATH", "/nowhere")
+    result = CliRunner().invoke(group, ["gate", "--json", "--repo", str(tmp_path)], standalone_mode=False)
+    assert json.loads(result.output)["findings"][0]["severity"] == "block" and result.return_value == 1
+    line = CliRunner().invoke(group, ["next", "--repo", str(tmp_path)], standalone_mode=False)
+    assert len(line.output.splitlines()) == 1 and line.return_value == 0
+
+
+def test_printed_text_is_capped_and_the_json_is_not() -> None:
+    """Breaks when hundreds of findings drown the line that says what to do, or are lost from the JSON."""
+    from kernelpilot_helpers.cli import gate_command
+
+    many = git(removed=tuple(f"artifacts/{n}" for n in range(300)))
+    report = gate.decide(many, POLICY, final=False)
+    text = gate_command.text_of(many, report)
+    assert len(text.splitlines()) < 50 and text.startswith("now: git checkout") and "280 more" in text
+    assert len(gate_command.data_of(report)["findings"]) == 300

@@ -1,0 +1,1 @@
+"""RLCR: work in rounds, checked by evidence commands and a reviewer, driven by the clients' Stop hook."""

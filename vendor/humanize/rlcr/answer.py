@@ -1,0 +1,59 @@
+"""What the client is told: at most 2 KB, and no key that a client does not know."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rlcr.model import State
+
+REASON_CAP = 2048
+RESUME = Path(__file__).resolve().parent.parent / "scripts" / "rlcr"
+
+
+def answer(state: State, folder: Path) -> dict[str, str]:
+    """The answer that follows from the last decision: a block with its reason, or a word on how the loop ended."""
+    last, stop = state.last, state.last_stop
+    if state.phase == "PARKED":
+        return let_go(state.exit_reason)
+    if last is None or last.outcome != "block" or not state.active:
+        left = "; ".join(_cut(" ".join(item.split()), 160) for item in (last.items[:5] if last else ()))
+        text = f"RLCR loop {state.phase}: {state.exit_reason}{': ' if left else ''}{left}{_changed(state)}"
+        return {"systemMessage": _cut(text, REASON_CAP)}
+    tail = f"\nRead {folder / last.page} and do what it says."
+    room = REASON_CAP - len(tail.encode())
+    lines = [last.headline + "."]
+    if stop is not None and stop.tampered:
+        lines.append(_cut(f"Put back, and on record: {'; '.join(stop.tampered)}.", 400))
+    for n, item in enumerate(last.items):
+        line = "- " + _cut(" ".join(item.split()), 240)
+        if sum(len(text.encode()) + 1 for text in (*lines, line)) > room - 40:
+            lines.append(f"- and {len(last.items) - n} more")
+            break
+        lines.append(line)
+    short = f"RLCR round {last.round} of {state.begun.max} ({last.phase}): {last.headline}"
+    return {"decision": "block", "reason": _cut("\n".join(lines), room) + tail, "systemMessage": _cut(short, 300)}
+
+
+def _changed(state: State) -> str:
+    stop = state.last_stop
+    return f". Changed by another hand: {'; '.join(stop.tampered)}" if stop is not None and stop.tampered else ""
+
+
+def _cut(text: str, cap: int) -> str:
+    """Text as valid UTF-8 of at most ``cap`` bytes."""
+    raw = text.encode("utf-8", "replace")
+    return raw.decode() if len(raw) <= cap else raw[: cap - 3].decode("utf-8", "ignore") + "..."
+
+
+def let_go(why: str) -> dict[str, str]:
+    """A parked loop: the turn ends, and the user learns how to go on."""
+    how = f"To go on: {RESUME} resume; to end it: cancel-rlcr-loop.sh"
+    return {"systemMessage": f"RLCR loop PARKED: {_cut(why, 1200)}. {how}"}
+
+
+def lost(what: str) -> dict[str, str]:
+    """A block that names what is wrong with the loop itself."""
+    reason = (
+        f"RLCR cannot judge this Stop: {_cut(what, 1200)}\nNothing is counted. Mend it if you can, then stop again."
+    )
+    return {"decision": "block", "reason": reason, "systemMessage": f"RLCR: {_cut(what, 200)}"}

@@ -1,0 +1,91 @@
+"""Careful file access: what is read is a regular file of bounded size, what is written is there whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class TooBig(ValueError):
+    """The file is larger than its reader allows."""
+
+
+class Locked(RuntimeError):
+    """Another process held the lock for as long as we could wait."""
+
+
+def read_regular(path: Path, cap: int) -> bytes | None:
+    """Bytes of a regular file; None for an absent file, a link, a pipe or a folder. Raises TooBig above ``cap``."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | getattr(os, "O_NOFOLLOW", 0))
+    except OSError:
+        return None
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        return None
+    with os.fdopen(handle, "rb") as file:
+        data = file.read(cap + 1)
+    if len(data) > cap:
+        raise TooBig(f"{path.name} is larger than {cap} bytes")
+    return data
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Write by temporary file, fsync, rename and fsync of the folder."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with temporary.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    if path.is_dir() and not path.is_symlink():
+        set_aside(path)
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename what another hand wrote to ``<name>.by-hand`` (then ``.by-hand-1``, ...); the new path."""
+    for n in range(1000):
+        target = path.with_name(f"{path.name}.by-hand" + (f"-{n}" if n else ""))
+        if not os.path.lexists(target):
+            path.rename(target)
+            return target
+    raise FileExistsError(f"a thousand copies of {path.name} were set aside")
+
+
+@contextmanager
+def locked(path: Path, wait_s: float) -> Iterator[None]:
+    """Hold an exclusive lock, which the kernel drops with the process. Raises Locked after ``wait_s`` seconds."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    until = time.monotonic() + wait_s
+    while True:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if path.exists() and os.fstat(handle).st_ino == path.stat().st_ino:
+                break
+        except OSError:
+            pass
+        os.close(handle)
+        if time.monotonic() >= until:
+            raise Locked(str(path))
+        time.sleep(0.05)
+    try:
+        yield
+    finally:
+        os.close(handle)

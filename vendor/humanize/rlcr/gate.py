@@ -1,0 +1,106 @@
+"""The rules that need no evidence command and no reviewer: pure, and all of them at once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from rlcr import views
+from rlcr.model import Problem, State
+from rlcr.repo import Facts
+from rlcr.step import NOOPS
+
+SUMMARY_CAP = 64 * 1024
+
+
+@dataclass(frozen=True, kw_only=True)
+class Papers:
+    """What the worker has written; None where there is no regular file, empty text where it is too big."""
+
+    plan_sha256: str | None
+    summary: str | None
+    contract: str | None
+    final: str | None
+    too_big: tuple[str, ...] = ()
+
+
+def noop_reason(summary: str | None) -> str:
+    """The reason after ``No-op:``, empty when the summary has no such line."""
+    found = re.search(r"^No-op:[ \t]*(\S.*)$", summary or "", re.MULTILINE)
+    return found.group(1).strip()[:300] if found else ""
+
+
+def problems(state: State, facts: Facts, papers: Papers) -> tuple[Problem, ...]:
+    """Everything that stands against this Stop."""
+    out = [*_repository(state, facts, papers)]
+    if state.phase == "FINALIZE":
+        out += _summary("finalize-summary.md", papers.final, views.FINAL_FORM, papers.too_big)
+    elif state.work_expected:
+        name = f"round-{state.round}-summary.md"
+        out += _summary(name, papers.summary, views.summary_form(state.round), papers.too_big)
+        out += _contract(f"round-{state.round}-contract.md", papers.contract)
+        out += _head(state, facts, papers)
+    return tuple(out)
+
+
+def _repository(state: State, facts: Facts, papers: Papers) -> list[Problem]:
+    s, out = state.begun, []
+    if facts.branch != s.branch:
+        here = facts.branch or "a detached HEAD"
+        out.append(
+            Problem(rule="branch", where=here, what=f"the loop runs on {s.branch}", fix=f"git switch {s.branch}")
+        )
+    if papers.plan_sha256 != s.plan_sha256:
+        what = "the plan is gone" if papers.plan_sha256 is None else "the plan was changed while the loop runs"
+        fix = f"cp {views.folder_of(s)}/plan.md {s.plan}"
+        out.append(Problem(rule="plan", where=s.plan, what=what, fix=fix))
+    if facts.tracked:
+        where = ", ".join(facts.tracked[:5])
+        fix = "git rm -r --cached .humanize, and commit"
+        out.append(Problem(rule="humanize", where=where, what="files of the loop are tracked by git", fix=fix))
+    if facts.dirty:
+        where = ", ".join(facts.dirty[:10]) + (f" and {len(facts.dirty) - 10} more" if len(facts.dirty) > 10 else "")
+        out.append(Problem(rule="clean", where=where, what="Git working tree is not clean", fix="commit or remove it"))
+    if not facts.base_is_ancestor:
+        what, fix = "HEAD no longer descends from the loop's first commit", "git reflog, and go back"
+        out.append(Problem(rule="base", where=s.base_commit[:12], what=what, fix=fix))
+    return out
+
+
+def _summary(name: str, text: str | None, untouched: str, too_big: tuple[str, ...]) -> list[Problem]:
+    if name in too_big:
+        return [Problem(rule="summary", where=name, what=f"larger than {SUMMARY_CAP} bytes", fix="shorten it")]
+    if text is None:
+        return [Problem(rule="summary", where=name, what="missing", fix="write it")]
+    if text.split() == untouched.split() or not _filled(text):
+        return [Problem(rule="summary", where=name, what="still the empty form", fix="replace it by your report")]
+    return []
+
+
+def _filled(text: str) -> str:
+    """What is left of a page without comments and headings."""
+    return re.sub(r"^#.*$", "", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL), flags=re.MULTILINE).strip()
+
+
+def _contract(name: str, text: str | None) -> list[Problem]:
+    if text is None:
+        return [Problem(rule="contract", where=name, what="missing", fix="write it with its five headings")]
+    empty = [h for h in views.CONTRACT_HEADINGS if not _filled(views.section(text, re.escape(h)))]
+    if empty:
+        what = f"not filled in: {', '.join(empty)}"
+        return [
+            Problem(rule="contract", where=name, what=what, fix="write below each heading, 'none' where nothing is")
+        ]
+    return []
+
+
+def _head(state: State, facts: Facts, papers: Papers) -> list[Problem]:
+    if facts.head != state.round_head:
+        return []
+    if not noop_reason(papers.summary):
+        what, fix = "no commit in this round", "commit the work, or write a line 'No-op: <reason>' in the summary"
+        return [Problem(rule="head", where=facts.head[:12], what=what, fix=fix)]
+    if state.noops >= NOOPS:
+        what = f"{NOOPS} rounds without a commit have passed already"
+        return [Problem(rule="head", where=facts.head[:12], what=what, fix="commit work, or cancel the loop")]
+    return []

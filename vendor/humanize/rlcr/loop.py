@@ -1,0 +1,113 @@
+"""One loop on disk: its journal under the lock, and the files and the registry entry that follow from it."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from rlcr import journal as journals
+from rlcr import registry, views
+from rlcr.files import TooBig, read_regular
+from rlcr.journal import Fault, Journal, crash
+from rlcr.model import Done, Event, State, sha256
+
+ROOT = Path(".humanize", "rlcr")
+LOCK = ".lock"
+
+
+def utc_now() -> str:
+    """Now, to the second, as the journal writes it."""
+    return dt.datetime.now(dt.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Loop:
+    """A loop whose lock is held by the caller."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.worktree = folder.parent.parent.parent
+        self.path = folder / journals.NAME
+        self.journal = journals.read(self.path) if self.path.exists() else Journal()
+        self.was_torn = bool(self.journal.torn)
+
+    @property
+    def state(self) -> State:
+        """The state after the last line."""
+        return self.journal.state
+
+    def mend(self) -> None:
+        """Set a torn last line aside."""
+        self.journal = journals.mend_tail(self.path, self.journal)
+
+    def faults(self, entry: registry.Entry | None) -> tuple[Fault, ...]:
+        """What is wrong with the journal, also against the registry's own note of its last line."""
+        if self.journal.faults or entry is None:
+            return self.journal.faults
+        lines = len(self.journal.entries)
+        if (entry.seq, entry.sha) == (lines, self.journal.tip) or (entry.seq == lines + 1 and not entry.sure):
+            return ()
+        what = f"it ends at line {lines}, the runtime wrote {entry.seq}: lines were cut, added or replaced"
+        return (Fault(where=journals.NAME, what=what),)
+
+    def put(self, event: Event, head: str) -> State:
+        """Journal one event; the state after it."""
+        owner = self.state.session_sha256
+        self.journal = journals.append(
+            self.path, self.journal, event, at=utc_now(), head=head,
+            pen=lambda seq, sha: registry.pen(owner, seq, sha) if owner else None,
+        )  # fmt: skip
+        return self.state
+
+    def plan(self) -> str | None:
+        """The plan's text as pinned, from the repo or from the loop's copy; None when neither is that any more."""
+        setup = self.state.begun
+        for path in (self.worktree / setup.plan, self.folder / "plan.md"):
+            try:
+                raw = read_regular(path, views.CAP)
+            except TooBig:
+                continue
+            if raw is not None and sha256(raw) == setup.plan_sha256:
+                return raw.decode("utf-8", "replace")
+        return None
+
+    def settle(self) -> None:
+        """Carry out the transition that the journal holds and the files may not: files, state file, then its line."""
+        state = self.state
+        kinds = [e.record["event"] for e in self.journal.entries if e.state.pending == state.pending]
+        if state.pending and kinds:
+            files = views.publish(self.folder, state, views.pages_of(state, kinds[0], self.plan()))
+            self.put(Done(id=state.pending, files=files), self.journal.entries[-1].record["head"])
+        if not state.active:
+            registry.remove(state.session_sha256)
+        if state.pending:
+            crash("settle.end")
+
+    def sure(self, **changes: object) -> None:
+        """Note in the registry that the journal's last line is in place, with what else there is to note."""
+        owner = self.state.session_sha256
+        entry = registry.load(owner)
+        if entry is not None and not entry.damaged:
+            lines, tip = len(self.journal.entries), self.journal.tip
+            registry.save(owner, replace(entry, seq=lines, sha=tip, sure=True, **changes))  # type: ignore[arg-type]
+
+
+def folders(worktree: Path) -> Iterator[Path]:
+    """Every loop folder of a worktree, newest name first."""
+    base = worktree / ROOT
+    if base.is_dir():
+        yield from sorted((p for p in base.iterdir() if p.is_dir() and not p.is_symlink()), reverse=True)
+
+
+def active(worktree: Path) -> Loop | None:
+    """The worktree's loop that is not over, or whose journal does not let us tell."""
+    for folder in folders(worktree):
+        loop = Loop(folder)
+        if not loop.path.exists():
+            continue
+        if loop.state.active or (loop.journal.faults and loop.state.setup is not None):
+            return loop
+        if loop.journal.faults and any((folder / name).exists() for name in ("state.md", "finalize-state.md")):
+            return loop
+    return None

@@ -1,0 +1,101 @@
+"""What git says of a worktree. Every call is read-only."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from rlcr.files import TooBig, read_regular
+
+LIMIT_S = 60.0
+
+
+class GitError(RuntimeError):
+    """git failed or was not found: the machinery, not the work."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """A worktree at one moment."""
+
+    head: str
+    branch: str
+    """Empty when HEAD is detached."""
+    tree: str
+    """Fingerprint of HEAD and of everything uncommitted outside ``.humanize*``."""
+    dirty: tuple[str, ...]
+    tracked: tuple[str, ...]
+    """Tracked paths below ``.humanize*``."""
+    base_is_ancestor: bool
+
+
+def git(root: Path, *args: str, check: bool = True) -> str:
+    """Output of a git command. Raises GitError."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith("GIT_CONFIG")}
+    env.update(LC_ALL="C", GIT_OPTIONAL_LOCKS="0", GIT_TERMINAL_PROMPT="0")
+    try:
+        done = subprocess.run(["git", *args], cwd=root, env=env, capture_output=True, timeout=LIMIT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise GitError(f"git {args[0]}: {error}") from None
+    if check and done.returncode != 0:
+        words = done.stderr.decode(errors="replace").strip().splitlines()
+        raise GitError(f"git {args[0]}: {words[-1] if words else done.returncode}")
+    return done.stdout.decode(errors="surrogateescape") if done.returncode == 0 else ""
+
+
+def toplevel(where: Path) -> Path | None:
+    """Root of the worktree that holds a folder, links resolved; None outside git."""
+    try:
+        found = git(where, "rev-parse", "--show-toplevel").rstrip("\n")
+    except GitError:
+        return None
+    return Path(found).resolve() if found else None
+
+
+def untracked_or_dirty(root: Path) -> tuple[str, ...]:
+    """Uncommitted paths, untracked ones included, ``.humanize*`` left out."""
+    out = git(root, "status", "--porcelain", "-z", "--no-renames", "--untracked-files=all")
+    paths = [entry[3:] for entry in out.split("\0") if len(entry) > 3]
+    return tuple(path for path in paths if not path.startswith(".humanize"))
+
+
+def look(root: Path, base_commit: str) -> Facts:
+    """All facts of a worktree. Raises GitError."""
+    head = git(root, "rev-parse", "HEAD").strip()
+    dirty = untracked_or_dirty(root)
+    mark = hashlib.sha256(git(root, "rev-parse", "HEAD^{tree}").encode())
+    if dirty:
+        mark.update(git(root, "diff", "HEAD", "--no-ext-diff", "--binary").encode(errors="surrogateescape"))
+        for path in dirty:
+            mark.update(os.fsencode(path))
+            mark.update(_content(root / path))
+    tracked = git(root, "ls-files", "-z", "--", ".humanize*")
+    ancestor = head == base_commit or (bool(base_commit) and _is_ancestor(root, base_commit))
+    return Facts(
+        head=head, branch=git(root, "symbolic-ref", "-q", "--short", "HEAD", check=False).strip(),
+        tree=mark.hexdigest(), dirty=dirty, tracked=tuple(p for p in tracked.split("\0") if p),
+        base_is_ancestor=ancestor,
+    )  # fmt: skip
+
+
+def _content(path: Path) -> bytes:
+    """What stands for an uncommitted file: its bytes, or size and time where these are too many or not regular."""
+    try:
+        found = read_regular(path, 4 << 20)
+    except TooBig:
+        found = None
+    if found is not None or not path.exists():
+        return found or b""
+    seen = path.stat()
+    return f"{seen.st_size} {seen.st_mtime_ns}".encode()
+
+
+def _is_ancestor(root: Path, base_commit: str) -> bool:
+    try:
+        git(root, "merge-base", "--is-ancestor", base_commit, "HEAD")
+    except GitError:
+        return False
+    return True
