@@ -51,8 +51,9 @@ def opinion(verdict: str = "continue", mainline: str = "advanced", **over: Any) 
     return Opinion(verdict=verdict, mainline=mainline, **over)
 
 
-def finding(priority: str, locus: str = "in-round", name: str = "F1") -> Finding:
-    return Finding(id=name, priority=priority, file="src/a.py", line=3, claim="wrong at the edge", locus=locus)
+def finding(priority: str, locus: str = "in-round", **over: Any) -> Finding:
+    base: dict[str, Any] = {"id": "F1", "file": "src/a.py", "line": 3, "claim": "wrong at the edge"}
+    return Finding(priority=priority, locus=locus, **{**base, **over})
 
 
 def drive(state: State, *events: Event) -> tuple[State, list[Effect]]:

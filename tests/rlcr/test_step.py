@@ -108,7 +108,7 @@ def test_complete_is_not_believed_over_open_findings_or_missing_evidence(said: O
 
 def test_small_findings_are_queued_and_do_not_block() -> None:
     state = sim.begun(reviewer="codex")
-    said = sim.opinion("complete", findings=(sim.finding("P2"), sim.finding("P3", name="F2")))
+    said = sim.opinion("complete", findings=(sim.finding("P2"), sim.finding("P3", id="F2")))
     state, _ = sim.drive(state, sim.stop(state, 1, checks=(sim.check(met=True),), verdict=said))
     assert state.phase == "CODE_REVIEW" and [f.id for f in state.queued] == ["F1", "F2"] and state.open == ()
 

@@ -1,6 +1,7 @@
 """The Stop hook through its real launcher, and three rounds of a loop through real processes."""
 
 import json
+import shutil
 import statistics
 import subprocess
 import threading
@@ -289,6 +290,22 @@ def test_an_error_of_ours_is_a_block_that_names_it_and_lets_go_at_three(looped: 
     assert looped.run(HOOK.parent.parent / "scripts" / "rlcr", "resume").returncode == 0
     looped.stop("m3")
     assert looped.at == ("BUILD", 1)
+
+
+def test_a_runtime_that_cannot_be_loaded_blocks_twice_then_lets_go(looped: Real, tmp_path: Path) -> None:
+    # A half-made upgrade of the clone must not end the loop in silence, nor hold the session for ever.
+    bundle = tmp_path / "bundle"
+    shutil.copytree(HOOK.parent, bundle / "hooks")
+    (bundle / "rlcr").mkdir()
+    (bundle / "rlcr" / "__init__.py").write_text("raise SystemError('half an upgrade')\n")
+    looped.work(0)
+    answers = [json.loads(looped.run(bundle / "hooks" / "stop-hook", stdin=looped.payload()).stdout) for _ in range(3)]
+    assert [a.get("decision") for a in answers] == ["block", "block", None]
+    assert all("half an upgrade" in a["systemMessage"] for a in answers)
+    assert set(answers[0]) == {"decision", "reason", "systemMessage"} and len(answers[0]["reason"]) < 2048
+    assert looped.stop()["decision"] == "block" and looped.at == ("BUILD", 1)
+    again = json.loads(looped.run(bundle / "hooks" / "stop-hook", stdin=looped.payload()).stdout)
+    assert again["decision"] == "block", "counted anew once the runtime has answered"
 
 
 def test_the_evidence_must_be_what_set_up_pinned(looped: Real) -> None:

@@ -129,6 +129,8 @@ def _judge(session: str, folder: Path, before: int, payload: dict[str, Any], dea
     entry = registry.load(session)
     if entry is None:  # the Stop that we waited for ended the loop
         return answer(loop.state, folder) if latest > before else None
+    if entry.loop_dir != str(folder):
+        return None  # and set another one up
     if entry.parked:
         return let_go(entry.parked)
     faults = loop.faults(entry)
