@@ -198,6 +198,7 @@ def test_cancel_and_a_new_loop_get_out_of_a_broken_journal(worked: Real) -> None
 
 
 def test_the_workers_own_stop_of_the_launcher_shows_nothing_it_could_use(worked: Real, elsewhere: Path) -> None:
-    # A private state folder is another world: the loop is not seen from there, and not ended either.
+    # A private state folder is another world: nothing is judged from there, the loop neither moves nor ends.
     done = worked.run(HOOK, stdin=worked.payload(), XDG_STATE_HOME=str(elsewhere))
-    assert (done.returncode, done.stdout) == (0, "") and worked.registered and worked.at == ("BUILD", 0)
+    assert (done.returncode, done.stderr) == (0, "") and "another XDG_STATE_HOME" in done.stdout
+    assert worked.registered and worked.at == ("BUILD", 0) and not worked.log.exists()

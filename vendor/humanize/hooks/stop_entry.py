@@ -1,29 +1,39 @@
 """Entry of the Stop hook: a session without a loop is let go here, before the runtime is imported."""
 
+from __future__ import annotations  # an old python, too, must come as far as saying that it is too old
+
+import contextlib
 import hashlib
 import json
 import os
+import select
 import sys
 
 CAP = 8 << 20
 BLOCKS = 2
+PATIENCE_S = 60
 
 
 def main() -> None:
     """Read the client's JSON; anything that is not a Stop of a registered session ends in silence."""
+    if sys.stdin is None or sys.stdout is None:
+        return  # nobody asks, or nobody hears the answer
     try:
-        raw = sys.stdin.buffer.read(CAP + 1)
-        payload = json.loads(raw) if len(raw) <= CAP else None
-    except (ValueError, OSError, RecursionError):
-        return
+        os.fstat(2)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # so that no file of ours gets the number of stderr
+    payload = read()
     if not isinstance(payload, dict) or payload.get("hook_event_name", "Stop") != "Stop":
         return
     session = payload.get("session_id")
     if not isinstance(session, str) or not session or os.environ.get("RLCR_REVIEWER") == "1":
         return
-    base = os.environ.get("XDG_STATE_HOME") or (os.environ.get("HOME") or "/") + "/.local/state"
-    name = hashlib.sha256(session.encode(errors="surrogatepass")).hexdigest() + ".json"
-    if not os.path.lexists(f"{base}/humanize/sessions/{name}"):
+    base = os.environ.get("XDG_STATE_HOME") or ""
+    if not base.startswith("/"):
+        base = (os.environ.get("HOME") or "/") + "/.local/state"
+    digest = hashlib.sha256(session.encode(errors="surrogatepass")).hexdigest()
+    name = digest + ".json"
+    if not os.path.lexists(f"{base}/humanize/sessions/{name}") and not orphaned(digest, payload.get("cwd")):
         return
     broken = f"{base}/humanize/sessions/{name}.broken"
     try:
@@ -37,6 +47,44 @@ def main() -> None:
         return
     Path(broken).unlink(missing_ok=True)
     stop_hook.main(payload)
+
+
+def read() -> object:
+    """The client's JSON, None for what is none; a client that does not close its end is not waited for."""
+    raw = bytearray()
+    for _ in range(PATIENCE_S):
+        while len(raw) <= CAP and select.select([0], [], [], 1)[0]:
+            chunk = os.read(0, 1 << 16)
+            raw += chunk
+            if not chunk:
+                return parsed(raw)
+        found = parsed(raw)
+        if found is not None or len(raw) > CAP:
+            return found
+    return None
+
+
+def parsed(raw: bytearray) -> object:
+    """What the bytes say, None when they are no whole JSON."""
+    try:
+        return json.loads(raw) if len(raw) <= CAP else None
+    except (ValueError, RecursionError):
+        return None
+
+
+def orphaned(digest: str, where: object) -> bool:
+    """Whether a loop in this folder or above it names the session, which the registry does not know."""
+    at = where if isinstance(where, str) and where.startswith("/") and "\0" not in where else os.getcwd()  # noqa: PTH109
+    while at:
+        base = f"{at}/.humanize/rlcr"
+        for name in os.listdir(base) if os.path.isdir(base) else ():  # noqa: PTH112, PTH208 (as in unloadable)
+            path = f"{base}/{name}/journal.jsonl"
+            if os.path.isfile(path):  # noqa: PTH113
+                with open(path, "rb") as journal:  # noqa: PTH123
+                    if digest.encode() in journal.read(CAP):
+                        return True
+        at = at.rpartition("/")[0]
+    return False
 
 
 def unloadable(count: str, what: str) -> dict[str, str]:
@@ -55,6 +103,7 @@ def unloadable(count: str, what: str) -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    main()
-    sys.stdout.flush()
+    with contextlib.suppress(Exception):  # what the runtime itself meets, it says; this is before or after it
+        main()
+        sys.stdout.flush()
     os._exit(0)

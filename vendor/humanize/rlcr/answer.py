@@ -19,7 +19,10 @@ def answer(state: State, folder: Path) -> dict[str, str]:
         left = "; ".join(_cut(" ".join(item.split()), 160) for item in (last.items[:5] if last else ()))
         text = f"RLCR loop {state.phase}: {state.exit_reason}{': ' if left else ''}{left}{_changed(state)}"
         return {"systemMessage": _cut(text, REASON_CAP)}
-    tail = f"\nRead {folder / last.page} and do what it says."
+    page = folder / last.page
+    if len(str(page).encode(errors="replace")) > REASON_CAP // 2:
+        page = Path(*page.parts[-4:])  # seen from the root of the worktree
+    tail = f"\nRead {page} and do what it says."
     room = REASON_CAP - len(tail.encode())
     lines = [last.headline + "."]
     if stop is not None and stop.tampered:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import signal
@@ -32,12 +33,15 @@ def main(argv: Sequence[str]) -> int:
     if not argv or argv[0] not in commands:
         print(f"usage: rlcr {'|'.join(commands)}", file=sys.stderr)
         return 0 if argv and argv[0] in ("-h", "--help") else 2
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a path or a plan may hold what the terminal cannot show
     try:
         return commands[argv[0]](list(argv[1:]))
     except NoLoop as error:
         print(f"NO_ACTIVE_LOOP\n{error}")
         return 1
-    except (Illegal, Locked, OSError, repo.GitError, ValueError) as error:
+    except (Illegal, Locked, OSError, repo.GitError, ValueError, LookupError, RecursionError) as error:
         print(f"Error: {error}", file=sys.stderr)
         return 3
 
@@ -75,9 +79,10 @@ def _held(found: Loop) -> Iterator[Loop]:
             yield Loop(found.folder)
         return
     except Locked:
-        pid = json.loads(read_regular(found.folder / "lease.json", 4096) or b"{}").get("pid")
-        if isinstance(pid, int) and pid > 1:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
+        # Whatever a lease of another hand holds, the lock is waited for all the same.
+        with contextlib.suppress(ValueError, TypeError, LookupError, OSError, OverflowError, RecursionError):
+            pid = json.loads(read_regular(found.folder / "lease.json", 4096) or b"")["pid"]
+            if isinstance(pid, int) and pid > 1:
                 os.kill(pid, signal.SIGTERM)
     with locked(lock, 30):
         yield Loop(found.folder)
@@ -95,7 +100,12 @@ def _move(held: Loop, event: Event) -> None:
 def cancel(words: list[str]) -> int:
     """End the loop of this worktree: CANCELLED or CANCELLED_FINALIZE 0, FINALIZE_NEEDS_CONFIRM 2, none here 1."""
     given = _take(words, flags=("--force",))
-    found = here()
+    try:
+        found = here()
+    except NoLoop:
+        if _forget(repo.toplevel(Path.cwd())):
+            return 0
+        raise
     if found.state.phase == "FINALIZE" and "--force" not in given:
         print("FINALIZE_NEEDS_CONFIRM\nthe loop is about to complete; say --force to end it all the same")
         return 2
@@ -108,6 +118,19 @@ def cancel(words: list[str]) -> int:
     print("CANCELLED_FINALIZE" if phase == "FINALIZE" else "CANCELLED")
     print(found.folder)
     return 0
+
+
+def _forget(root: Path | None) -> bool:
+    """Drop registry entries of loops of this worktree whose journal is gone; whether there were any."""
+    gone = [
+        (session, entry.loop_dir) for session, entry in registry.sessions()
+        if root is not None and entry.worktree == str(root) and not (Path(entry.loop_dir) / "journal.jsonl").exists()
+    ]  # fmt: skip
+    for session, _ in gone:
+        registry.remove(session)
+    if gone:
+        print("\n".join(["CANCELLED", *(folder for _, folder in gone)]))
+    return bool(gone)
 
 
 def _bury(held: Loop) -> None:
@@ -139,6 +162,7 @@ def resume(words: list[str]) -> int:
 def _register_again(held: Loop) -> None:
     """The registry entry as the journal wants it; what could not be vouched for is on record from then on."""
     session = held.state.session_sha256
+    setup.other_worktree(session, held.worktree)
     entry = registry.load(session)
     bad = entry is None or entry.damaged or entry.loop_dir != str(held.folder) or bool(held.faults(entry))
     made = registry.Entry() if entry is None or bad else entry
@@ -161,6 +185,7 @@ def adopt(words: list[str]) -> int:
         raise ValueError("adopt needs --session-id ID")
     with _held(here()) as held:
         new, old = sha256(session), held.state.session_sha256
+        setup.other_worktree(new, held.worktree)
         entry = registry.load(old)
         if held.faults(entry) or (entry is not None and entry.damaged):
             raise Illegal("the journal or the registry is not what the runtime wrote; see rlcr status")
@@ -206,7 +231,8 @@ def stop_gate(words: list[str]) -> int:
         env = os.environ.get("CLAUDE_CODE_SESSION_ID") or os.environ.get("CODEX_THREAD_ID") or ""
         payload = {"session_id": given.get("--session-id", env), "cwd": str(root), "hook_event_name": "Stop"}
         known = "" if payload["session_id"] else here().state.session_sha256
-        stop_hook.main(payload, said.append, known)
+        if not stop_hook.main(payload, said.append, known):
+            raise ValueError("told to end, so this Stop was not judged")
     except NoLoop:
         pass
     except (ValueError, OSError) as error:

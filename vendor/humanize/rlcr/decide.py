@@ -79,7 +79,7 @@ def _looked(loop: Loop, payload: dict[str, Any], tampered: tuple[str, ...], dead
         checks, failure = evidence.run(root, s.evidence, phase=state.phase, number=state.round, deadline=deadline)
     crash("stop.evidence")
     final = state.phase == "FINALIZE"
-    idle = not final and state.work_expected and facts.head == state.round_head
+    idle = not final and state.work_expected and gate.idle(state, facts)
     return Stop(
         round=state.round, phase=state.phase, head=facts.head, tree=facts.tree,
         summary_sha256=sha256((written.final if final else written.summary) or ""),
@@ -102,7 +102,8 @@ def _lease(path: Path, doing: str, deadline: float) -> None:
 
 def _moved(loop: Loop, stop: Stop) -> tuple[Problem, ...]:
     now = repo.look(loop.worktree, loop.state.begun.base_commit)
-    if (now.head, now.tree) == (stop.head, stop.tree):
+    same = now.branch == loop.state.begun.branch or any(p.rule == "branch" for p in stop.problems)
+    if same and (now.head, now.tree) == (stop.head, stop.tree):
         return ()
     what = "the repository changed while it was judged"
     fix = "let nothing write here during a Stop; ignore or commit what the evidence command writes"

@@ -22,6 +22,8 @@ PATH = ".humanize/evidence.json"
 OUTPUT_CAP = 4 << 20
 PROBLEM_CAP = 60
 VERSION_S = 30.0
+PIPES_S = 2.0
+"""Seconds for which pipes are read on after the command's end: a daemon of its own may hold them for ever."""
 
 
 class BadEvidence(ValueError):
@@ -69,8 +71,9 @@ def run_group(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout
         with suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        until = time.monotonic() + PIPES_S
         for reader in readers:
-            reader.join(timeout=5)
+            reader.join(timeout=max(until - time.monotonic(), 0))
     err = kept["err"].decode(errors="replace").strip()[-600:]
     return Ran(code=code, out=kept["out"], err=err, seconds=time.monotonic() - start)
 
@@ -199,15 +202,30 @@ def _judge(name: str, ran: Ran, limit: float) -> Check | Failure:
     try:
         if len(ran.out) > OUTPUT_CAP:
             raise ValueError("it is too long")
-        return _check(name, ran, json.loads(ran.out))
+        return _check(name, ran, json.loads(ran.out, object_pairs_hook=_once, parse_constant=_refused))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         return Failure(kind="evidence-answer", detail=f"{name} answered no such JSON object: {error!r}"[:300] + tail)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object whose keys are each given once: what can be read in two ways is no answer."""
+    out = dict(pairs)
+    if len(out) != len(pairs):
+        raise ValueError("a key is given twice")
+    return out
+
+
+def _refused(word: str) -> Any:
+    raise ValueError(f"{word} is no JSON")
 
 
 def _check(name: str, ran: Ran, data: dict[str, Any]) -> Check:
     passed, done, listed = data["pass"], data["done"], data["findings"]
     if not isinstance(passed, bool) or not isinstance(done["met"], bool):
         raise TypeError("pass and done.met are booleans")
+    if not all(isinstance(rows, list) for rows in (listed, done["missing"], data["not_evaluated"])):
+        raise TypeError("findings, done.missing and not_evaluated are lists")
+    clear = not any(f["severity"] == "block" for f in listed)
     problems = tuple(
         Problem(
             rule=str(f["rule"])[:40], severity=str(f["severity"])[:20], where=str(f["where"])[:200],
@@ -217,7 +235,7 @@ def _check(name: str, ran: Ran, data: dict[str, Any]) -> Check:
     )  # fmt: skip
     return Check(
         name=name, exit=ran.code or 0, seconds=round(ran.seconds, 3), stdout_sha256=sha256(ran.out),
-        passed=passed and ran.code == 0, met=done["met"], why=str(done["why"])[:400],
+        passed=passed and ran.code == 0 and clear, met=done["met"], why=str(done["why"])[:400],
         missing=tuple(str(word)[:300] for word in done["missing"][:PROBLEM_CAP]), problems=problems,
         not_evaluated=tuple(str(word)[:200] for word in data["not_evaluated"][:PROBLEM_CAP]),
     )  # fmt: skip

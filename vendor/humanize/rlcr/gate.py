@@ -61,6 +61,10 @@ def _repository(state: State, facts: Facts, papers: Papers) -> list[Problem]:
     if facts.dirty:
         where = ", ".join(facts.dirty[:10]) + (f" and {len(facts.dirty) - 10} more" if len(facts.dirty) > 10 else "")
         out.append(Problem(rule="clean", where=where, what="Git working tree is not clean", fix="commit or remove it"))
+    if facts.hidden:
+        what, where = "hidden from git status, so the tree may not be what HEAD says", ", ".join(facts.hidden[:10])
+        fix = "git update-index --no-skip-worktree --no-assume-unchanged FILE; git config --unset-all the filter"
+        out.append(Problem(rule="clean", where=where, what=what, fix=fix))
     if not facts.base_is_ancestor:
         what, fix = "HEAD no longer descends from the loop's first commit", "git reflog, and go back"
         out.append(Problem(rule="base", where=s.base_commit[:12], what=what, fix=fix))
@@ -78,8 +82,9 @@ def _summary(name: str, text: str | None, untouched: str, too_big: tuple[str, ..
 
 
 def _filled(text: str) -> str:
-    """What is left of a page without comments and headings."""
-    return re.sub(r"^#.*$", "", re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL), flags=re.MULTILINE).strip()
+    """What is left of a page without comments and headings; a comment that is not closed goes on to the end."""
+    bare = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL)
+    return re.sub(r"^#.*$", "", bare, flags=re.MULTILINE).strip()
 
 
 def _contract(name: str, text: str | None) -> list[Problem]:
@@ -94,11 +99,17 @@ def _contract(name: str, text: str | None) -> list[Problem]:
     return []
 
 
+def idle(state: State, facts: Facts) -> bool:
+    """Whether the round has made nothing yet: no commit, or only such that leave every file as it was."""
+    return facts.head == state.round_head or facts.tree == state.round_tree
+
+
 def _head(state: State, facts: Facts, papers: Papers) -> list[Problem]:
-    if facts.head != state.round_head:
+    if not idle(state, facts):
         return []
     if not noop_reason(papers.summary):
-        what, fix = "no commit in this round", "commit the work, or write a line 'No-op: <reason>' in the summary"
+        what = "no commit in this round that changes a file"
+        fix = "commit the work, or write a line 'No-op: <reason>' in the summary"
         return [Problem(rule="head", where=facts.head[:12], what=what, fix=fix)]
     if state.noops >= NOOPS:
         what = f"{NOOPS} rounds without a commit have passed already"

@@ -81,7 +81,7 @@ def fold(lines: Sequence[bytes], torn: bytes = b"") -> Journal:
         try:
             record = json.loads(raw)
             state = _apply(state, record, number, previous)
-        except (ValueError, TypeError, KeyError, AttributeError, LookupError) as error:
+        except (ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError) as error:
             fault = Fault(where=f"{NAME}:{number + 1}", what=f"{error}"[:300])
             return Journal(entries=tuple(entries), faults=(fault,), torn=torn, tip=previous)
         previous = sha256(raw)
@@ -145,6 +145,8 @@ def data_of(event: Event, after: State) -> tuple[str, dict[str, Any]]:
 
 def read(path: Path) -> Journal:
     """Replay a journal from disk; an absent file is a fault, a torn last line is handed back in ``torn``."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        return Journal(faults=(Fault(where=str(path), what="no regular file"),))
     try:
         blob = path.read_bytes()
     except OSError as error:

@@ -224,6 +224,8 @@ class State:
     noops: int = 0
     round_head: str = ""
     """HEAD when the round began."""
+    round_tree: str = ""
+    """Fingerprint of the worktree then; empty in the first round."""
     work_expected: bool = True
     """False right after a phase change that asks for nothing but another Stop."""
     reviewed_head: str = ""

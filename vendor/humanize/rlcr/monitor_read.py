@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcr import journal
+from rlcr.files import TooBig, read_regular
 from rlcr.journal import Journal
 from rlcr.model import State
 from rlcr.views import state_name
@@ -66,8 +67,8 @@ def last_with(found: Journal, key: str) -> tuple[str, dict[str, Any]] | None:
 def criteria(loop: Path) -> tuple[int, int]:
     """Acceptance criteria named in goal-tracker.md: completed and verified, and all."""
     try:
-        text = (loop / "goal-tracker.md").read_text(encoding="utf-8", errors="replace")
-    except OSError:
+        text = (read_regular(loop / "goal-tracker.md", 1 << 22) or b"").decode(errors="replace")
+    except TooBig:
         return 0, 0
     named = set(_AC.findall(_section(text, "Acceptance Criteria", until=r"^#{1,2}\s|^---\s*$")))
     table = _section(text, "Completed and Verified", until=r"^#{1,3}\s")

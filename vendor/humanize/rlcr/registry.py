@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
-from rlcr.files import TooBig, read_regular, replace_file
+from rlcr.files import read_regular, replace_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,8 +35,10 @@ class Entry:
 
 
 def state_dir() -> Path:
-    """``${XDG_STATE_HOME:-~/.local/state}/humanize``."""
-    base = os.environ.get("XDG_STATE_HOME") or os.path.join(os.environ.get("HOME") or "/", ".local", "state")  # noqa: PTH118
+    """``${XDG_STATE_HOME:-~/.local/state}/humanize``; a relative one counts as unset, as its standard wants."""
+    base = os.environ.get("XDG_STATE_HOME") or ""
+    if not base.startswith("/"):
+        base = os.path.join(os.environ.get("HOME") or "/", ".local", "state")  # noqa: PTH118
     return Path(base) / "humanize"
 
 
@@ -53,7 +55,7 @@ def load(session: str) -> Entry | None:
     try:
         data = json.loads(read_regular(path, 1 << 20) or b"")
         entry = Entry(**{f.name: data[f.name] for f in fields(Entry) if f.name in data})
-    except (ValueError, TypeError, TooBig):
+    except (ValueError, TypeError, RecursionError):
         return Entry(damaged=True)
     for field in fields(Entry):
         if type(getattr(entry, field.name)).__name__ != field.type:

@@ -58,6 +58,10 @@ def _root(options: Options) -> Path:
     root = repo.toplevel(Path.cwd())
     if root is None:
         raise Refused("not inside a git repository: run git init here, or go where the work is")
+    if str(root).encode(errors="replace") != os.fsencode(root):
+        raise Refused(f"the repository's path is not UTF-8 text: {str(root)!a}; rename the folder")
+    if not any((os.environ.get(name) or "").startswith("/") for name in ("XDG_STATE_HOME", "HOME")):
+        raise Refused("neither HOME nor XDG_STATE_HOME is an absolute path, so the Stop hook could not find the loop")
     return root
 
 
@@ -74,7 +78,7 @@ def _begin(root: Path, options: Options) -> tuple[Loop, list[str]]:
             f"a loop is already active here: {old.folder}; go on with its newest prompt, or end it with "
             "cancel-rlcr-loop.sh"
         )
-    _other_worktree(session, root)
+    other_worktree(session, root)
     made, notes = _checked(root, options, session)
     if old is not None and old.state.begun == _like(made, old.state.begun):
         old.mend()
@@ -111,7 +115,8 @@ def sweep(root: Path) -> None:
             shutil.rmtree(folder)
 
 
-def _other_worktree(session: str, root: Path) -> None:
+def other_worktree(session: str, root: Path) -> None:
+    """Raises Refused when a session drives an active loop in another worktree."""
     entry = registry.load(session)
     if entry is None or entry.damaged or not entry.loop_dir:
         return
@@ -127,7 +132,7 @@ def _checked(root: Path, options: Options, session: str) -> tuple[Setup, list[st
     if not head:
         raise Refused("the repository has no commit yet: make the first one")
     plan = _plan(root, options)
-    branch = repo.git(root, "symbolic-ref", "-q", "--short", "HEAD", check=False).strip()
+    branch = repo.branch(root)
     if not BRANCH.fullmatch(branch):
         what = f"branch name {branch!r} is YAML-unsafe" if branch else "HEAD is detached"
         raise Refused(f"{what}: switch to a plainly named branch")
@@ -137,6 +142,12 @@ def _checked(root: Path, options: Options, session: str) -> tuple[Setup, list[st
     dirty = repo.untracked_or_dirty(root)
     if dirty:
         raise Refused(f"Git working tree is not clean: {', '.join(dirty[:10])}; commit, ignore or remove these")
+    hidden = repo.hidden(root)
+    if hidden:
+        raise Refused(
+            f"hidden from git status: {', '.join(hidden[:10])}; a round could not be told clean. Undo it with git "
+            "update-index --no-skip-worktree --no-assume-unchanged FILE, or git config --unset-all for a filter"
+        )
     base = _base_branch(root, options.base_branch, branch)
     _can_commit(root)
     pinned = evidence.pin(root)
@@ -210,7 +221,7 @@ def _content(raw: bytes) -> None:
         raise Refused("the plan is not UTF-8 text") from None
     if len(text.splitlines()) < 5:
         raise Refused("the plan is too simple: it has fewer than 5 lines")
-    bare = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL)
+    bare = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL)
     if sum(1 for line in bare.splitlines() if line.strip() and not line.lstrip().startswith("#")) < 3:
         raise Refused("the plan has insufficient content: fewer than 3 lines that are no heading, comment or blank")
 

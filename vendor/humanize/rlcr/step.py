@@ -147,9 +147,8 @@ def problem_lines(stop: Stop) -> tuple[str, ...]:
     """Every problem of a Stop, one line each, blocking ones first, with its remedy."""
     out = [f"{p.rule} {p.where}: {p.what}" + (f" -> {p.fix}" if p.fix else "") for p in stop.problems]
     for check in stop.checks:
-        found = sorted(
-            check.problems, key=lambda p: ("block", "repair").index(p.severity) if p.severity != "trend" else 2
-        )
+        # A severity that is not known comes first: what is not understood is not put last.
+        found = sorted(check.problems, key=lambda p: {"repair": 1, "trend": 2}.get(p.severity, 0))
         if not check.passed:
             words = [f"{check.name} {p.rule} {p.where}: {p.what}" + (f" -> {p.fix}" if p.fix else "") for p in found]
             out += words or [f"{check.name}: did not pass (exit {check.exit}) and named no finding"]
@@ -238,7 +237,7 @@ def _accepted(state: State, stop: Stop) -> tuple[State, tuple[Effect, ...]]:
         return _next(state, stop, "CODE_REVIEW", "The plan is done; the code is reviewed next. Stop again", ())
     note = "; the reviewer is the evidence alone, so there is no code review" if state.phase == "BUILD" else ""
     headline = f"Everything is met{note}: finalize"
-    state = replace(state, work_expected=True, round_head=stop.head)
+    state = replace(state, work_expected=True, round_head=stop.head, round_tree=stop.tree)
     page = "finalize-prompt.md"
     return _settle(
         state, stop, Decide(outcome="block", phase="FINALIZE", round=stop.round, headline=headline, page=page)
@@ -252,7 +251,7 @@ def _next(
     if after > state.begun.max:
         return _end(state, stop, "MAXITER", f"--max {state.begun.max} is reached", items)
     asks = bool(items) or phase == state.phase
-    state = replace(state, work_expected=asks, round_head=stop.head)
+    state = replace(state, work_expected=asks, round_head=stop.head, round_tree=stop.tree)
     drift = state.stalls == STALLS - 1
     page = f"round-{after}-prompt.md"
     return _settle(

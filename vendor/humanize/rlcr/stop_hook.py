@@ -17,13 +17,14 @@ from rlcr.answer import answer, let_go, lost
 from rlcr.decide import Terminated, decide, message, papers
 from rlcr.files import Locked, locked
 from rlcr.journal import crash
-from rlcr.loop import LOCK, Loop, utc_now
-from rlcr.model import Tamper, sha256
+from rlcr.loop import LOCK, Loop, folders, utc_now
+from rlcr.model import TERMINALS, Tamper, sha256
 from rlcr.options import HOOK_S, MARGIN_S
 from rlcr.step import PATIENCE
 
 TWIN_S = 3
 """Two hooks of one Stop may start this far apart; a second Stop of an idle worker in that time is the same one."""
+ENDED = tuple(views.STATE_NAMES[end] for end in TERMINALS)
 Answer = dict[str, str]
 Say = Callable[["Answer | None"], None]
 
@@ -32,19 +33,29 @@ def _told(_signal: int, _frame: object) -> None:
     raise Terminated
 
 
-def main(payload: dict[str, Any], say: Say | None = None, session: str = "") -> None:
-    """Judge one Stop and say what the client must know; never raises. ``session`` is the hash where no id is known."""
-    for told in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(told, _told)
-    session = session or sha256(payload["session_id"])
-    say = say or show
+def main(payload: dict[str, Any], say: Say | None = None, session: str = "") -> bool:
+    """Judge one Stop and say what the client must know, once; never raises. False when it was told to end first.
+
+    ``session`` is the hash where no id is known.
+    """
+    spoken: list[Answer | None] = []
+
+    def once(said: Answer | None) -> None:
+        if not spoken:  # what fails after an answer must not add a second one to it
+            spoken.append(said)
+            (say or show)(said)
+
     try:
+        for told in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(told, _told)
+        session = session or sha256(payload["session_id"])
         try:
-            judge(session, payload, say)
+            judge(session, payload, once)
         except Exception as error:  # noqa: BLE001 (an unhandled one would end the turn in silence)
-            say(broken(session, error))
+            once(broken(session, error))
     except Terminated:
-        return
+        return bool(spoken)
+    return True
 
 
 def show(said: Answer | None) -> None:
@@ -64,6 +75,9 @@ def judge(session: str, payload: dict[str, Any], say: Say) -> None:
     deadline = time.monotonic() + HOOK_S - MARGIN_S
     entry = registry.load(session)
     if entry is None:
+        if _orphaned(session, payload):
+            what = "its registry entry was removed by hand, or the loop was set up under another XDG_STATE_HOME or HOME"
+            say(stuck(session, "registry", f"the registry does not know this session: {what}"))
         return
     folder = Path(entry.loop_dir)
     if entry.damaged or not entry.loop_dir or not _owned(folder, session):
@@ -79,7 +93,22 @@ def judge(session: str, payload: dict[str, Any], say: Say) -> None:
                 say(broken(session, error))
             _delivered(session)
     except Locked:
-        say({"decision": "block", "reason": "Another Stop of this loop is still being decided. Stop again."})
+        say(stuck(session, "lock", "another Stop of this loop is still being decided, or its lock is held"))
+
+
+def _orphaned(session: str, payload: dict[str, Any]) -> bool:
+    """Whether a session without an entry has a running loop around the folder in which it stopped."""
+    cwd = payload.get("cwd")
+    where = Path(cwd if isinstance(cwd, str) and cwd.startswith("/") and "\0" not in cwd else Path.cwd())
+    for root in (where, *where.parents):
+        for folder in folders(root):
+            if any((folder / name).exists() for name in ENDED):
+                continue
+            state = Loop(folder).state
+            # A set-up that has not come as far as the registry yet is set up again, not judged.
+            if state.active and state.session_sha256 == session and state.pending != "setup":
+                return True
+    return False
 
 
 def _owned(folder: Path, session: str) -> bool:
@@ -104,17 +133,21 @@ def _delivered(session: str) -> None:
 def broken(session: str, error: Exception) -> Answer:
     """A block for a failure of ours."""
     name = type(error).__name__
-    return stuck(session, f"error-{name}", f"{name}: {error}"[:300])
+    what = f"{name}: {error}"[:300]
+    try:
+        return stuck(session, f"error-{name}", what)
+    except Exception as again:  # noqa: BLE001 (there is nobody after this one)
+        return let_go(f"{what}; and then {type(again).__name__}: {again}")
 
 
 def stuck(session: str, kind: str, what: str) -> Answer:
-    """A block that names what is wrong with the loop; at the third of its kind the turn is let go."""
+    """A block that names what is wrong with the loop; at the third such block in a row the turn is let go."""
     try:
         entry = registry.load(session) or registry.Entry()
         if entry.parked:
             return let_go(entry.parked)
-        count = entry.stuck_count + 1 if entry.stuck_kind == kind else 1
-        parked = f"{what} ({count} times)" if count >= PATIENCE else ""
+        count = entry.stuck_count + 1  # of whatever kind: two that take turns would hold the session for ever
+        parked = f"{what} ({count} failures in a row)" if count >= PATIENCE else ""
         said = "PARKED" if parked else "block"
         marks = {"stuck_kind": kind, "stuck_count": count, "parked": parked, "last_outcome": said}
         registry.save(session, replace(entry, damaged=False, last_fired=utc_now(), **marks))  # type: ignore[arg-type]
@@ -164,7 +197,7 @@ def _same_stop(loop: Loop, payload: dict[str, Any], *, told: bool, age_s: float)
     last, stop = loop.state.last, loop.state.last_stop
     if last is None or stop is None or last.outcome != "block":
         return False
-    twin = age_s <= TWIN_S and stop.message_sha256 == message(payload)
+    twin = 0 <= age_s <= TWIN_S and stop.message_sha256 == message(payload)
     return (twin or not told) and _untouched(loop)
 
 

@@ -47,7 +47,8 @@ _humanize_usage() {
 # Prints an interpreter of Python 3.10 or newer: the one that set the loop up, else the first on PATH.
 _humanize_python() (
     set +eu
-    file="${XDG_STATE_HOME:-$HOME/.local/state}/humanize/python"
+    file=$HOME/.local/state/humanize/python
+    case $XDG_STATE_HOME in /*) file=$XDG_STATE_HOME/humanize/python ;; esac
     if [ -r "$file" ]; then
         IFS= read -r recorded <"$file"
     fi
