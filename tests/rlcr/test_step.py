@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from rlcr.model import Adopt, Ask, Cancel, Failure, Opinion, Resume, Tamper
+from rlcr.model import Adopt, Ask, Cancel, Failure, Opinion, Problem, Resume, Tamper
 from rlcr.step import LEGAL, Illegal, step
 from tests.rlcr import sim
 
@@ -56,6 +56,15 @@ def test_same_red_gate_three_times_parks_and_resume_goes_on() -> None:
     assert parked == state and sim.last(seen).outcome == "allow", "a parked loop lets go, whatever the evidence says"
     state, _ = sim.drive(state, Resume())
     assert (state.phase, state.round, state.red_count) == ("BUILD", 0, 0)
+
+
+def test_a_trend_that_comes_later_does_not_make_the_same_red_gate_new() -> None:
+    # The gate itself adds "the same finding twice" at the third red Stop; that must not start the count again.
+    state = sim.begun()
+    late = Problem(rule="28", where="round-0-contract.md", what="the same blocker twice", severity="trend")
+    for checks in (sim.red(), sim.red(), dataclasses.replace(sim.red(), problems=(*sim.red().problems, late))):
+        state, _ = sim.drive(state, sim.stop(state, 1, checks=(checks,)))
+    assert (state.phase, state.red_count) == ("PARKED", 3)
 
 
 def test_failures_of_the_machinery_take_no_round_and_park_at_the_third_of_a_class() -> None:

@@ -204,6 +204,15 @@ def test_the_second_of_two_hooks_may_come_when_the_first_has_answered(worked: Re
     assert [e["event"] for e in worked.lines()].count("intent") == 3, "a minute later it is another Stop, and counted"
 
 
+def test_a_mute_agent_that_stops_at_once_each_time_is_counted_and_parked(looped: Real) -> None:
+    # Claude Code overrides the ninth block in a row; an agent faster than the window for twins was never counted.
+    looped.papers(0)
+    said = [looped.stop("DONE") for _ in range(8)]
+    assert "decision" not in said[-1] and "PARKED" in said[-1]["systemMessage"]
+    assert [s.get("decision") for s in said].count("block") <= 6
+    assert looped.at[0] == "PARKED"
+
+
 def test_e7_a_foreign_session_is_let_go_in_silence(looped: Real) -> None:
     for session in ("session-2", "session", "", " ", "SESSION-1"):
         done = looped.run(HOOK, stdin=looped.payload(session=session))

@@ -27,6 +27,8 @@ class Entry:
     delivered: int = 0
     """Journal line up to which the client has been told, and when (seconds since 1970)."""
     delivered_at: int = 0
+    repeated: int = 0
+    """Journal line whose answer was given a second time to an idle worker; a third Stop is judged anew."""
     stuck_kind: str = ""
     stuck_count: int = 0
     parked: str = ""

@@ -173,7 +173,9 @@ def _failed(state: State, stop: Stop, failure: Failure) -> tuple[State, tuple[Ef
 def _red(state: State, stop: Stop) -> tuple[State, tuple[Effect, ...]]:
     state = replace(state, infra_kind="", infra_count=0)
     items = problem_lines(stop)
-    keys = [p.key for p in stop.problems] + [p.key for check in stop.checks for p in check.problems]
+    # A trend is shown and holds nothing up; one that comes late ("the same finding twice") must not make a gate new.
+    keys = [p.key for p in stop.problems]
+    keys += [p.key for check in stop.checks for p in check.problems if p.severity != "trend"]
     key = sha256("\n".join([stop.tree, *sorted(keys)]))
     count = state.red_count + 1 if key == state.red_key else 1
     state = replace(state, red_key=key, red_count=count)

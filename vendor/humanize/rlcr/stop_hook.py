@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -178,7 +179,9 @@ def _judge(session: str, folder: Path, before: int, payload: dict[str, Any], dea
         return answer(loop.state, folder)
     if loop.state.phase == "PARKED":
         return let_go(loop.state.exit_reason)
-    if _same_stop(loop, payload, told=told, age_s=time.time() - entry.delivered_at):
+    fresh = entry.repeated < latest
+    if _same_stop(loop, payload, told=told, age_s=time.time() - entry.delivered_at if fresh else math.inf):
+        loop.sure(repeated=latest)
         return answer(loop.state, folder)
     head = repo.git(loop.worktree, "rev-parse", "HEAD").strip()
     tampers = views.restore(folder, loop.journal, loop.plan())
