@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kernelpilot_helpers import evidence, proc
-from kernelpilot_helpers.errors import BadRecord
+from kernelpilot_helpers.errors import BadRecord, Refused
 from kernelpilot_helpers.evidence import files, git_facts, loop
 from kernelpilot_helpers.evidence.model import MISSING, Evidence, TuningFacts, row_key
 from kernelpilot_helpers.executors.fake import FakeLab
@@ -173,9 +173,16 @@ def test_the_audit_may_fail_in_any_way(repo: Path) -> None:
 
 def test_a_special_file_is_not_read(repo: Path) -> None:
     """Breaks when a pipe makes the gate wait for ever."""
-    os.mkfifo(repo / "artifacts/pipe")
-    e = evidence.collect(repo, audit=lambda root: pytest.fail("audited"))
-    assert [f.where for f in e.faults] == ["artifacts/pipe"] and len(e.audit) == 1
+    for path in ("artifacts/pipe", "contract.toml", ".gitattributes", ".humanize/rlcr/x/journal.jsonl"):
+        (repo / path).parent.mkdir(parents=True, exist_ok=True)
+        (repo / path).unlink(missing_ok=True)
+        os.mkfifo(repo / path)
+        with pytest.raises(Refused) as refused:
+            evidence.collect(repo, audit=lambda root: pytest.fail("audited"))
+        assert refused.value.where == path
+        report = gating.gate(repo, final=True)
+        assert [(f.rule, f.where, report.passed) for f in report.findings] == [("0", path, False)]
+        (repo / path).unlink()
 
 
 SECRET = {

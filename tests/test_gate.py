@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from kernelpilot_helpers import gate
+from kernelpilot_helpers.autotune import LeftOut
 from kernelpilot_helpers.contract.model import SourcePolicy
 from kernelpilot_helpers.evidence.model import MISSING, CommitFacts, Evidence, GitFacts, TuningFacts, row_key
 from kernelpilot_helpers.gate import Report, Rule
@@ -35,6 +36,7 @@ from tests.evidence_sim import (
     row,
     run,
 )  # fmt: skip
+from tests.tuning_sim import built, tuned
 
 OTHER = "9" * 40
 
@@ -229,6 +231,13 @@ def test_work_in_progress_does_not_block_and_runs_in_flight_excuse_their_tree() 
     assert found(plain, "10") != [] and found(flying, "10") == []
 
 
+def test_nobody_is_told_to_commit_the_files_of_a_run_in_flight() -> None:
+    """Breaks when the gate, asked while an attempt measures, sends the worker to commit or remove its files."""
+    dirty = ("artifacts/runs/v002_x.1/intent.json", "artifacts/notes.md")
+    e = evidence(runs={**RUNS, "v002_x.1": run("v002_x.1", "main")}, git=replace(GIT, dirty=dirty))
+    assert [where for severity, where, _ in found(e, "10") if severity == "repair"] == ["artifacts/notes.md"]
+
+
 def test_a_later_improvement_on_the_selected_version_must_be_selected() -> None:
     """Breaks when an older version may stay current; a recheck that voids the later one mends it."""
     later = row("v002_wide", variant="wide", tree=OTHER, incumbent="v001_fused", runs=())
@@ -238,6 +247,44 @@ def test_a_later_improvement_on_the_selected_version_must_be_selected() -> None:
     ]
     void = row("v003_wide", kind="recheck", variant="wide", tree=OTHER, verdict="WRONG", gain=None, vs_baseline=None)
     assert found(evidence(rows=(BASELINE, row(), later, void, back)), "13") == []
+
+
+def test_a_version_that_is_not_correct_may_not_stay_selected() -> None:
+    """Breaks when a decision row, or a tune run after the verdict, leaves a wrong version selected and all done."""
+    wrong = row(verdict="WRONG", gain=None, vs_baseline=None, status="rejected", reason="wrong.shape: x")
+    e = evidence(rows=(BASELINE, wrong, decision("select: mine")))
+    assert "v001_fused is WRONG (wrong.shape: x)" in found(e, "13")[0][2]
+    again = row("v002_fused", kind="recheck", verdict="WRONG", gain=None, vs_baseline=None, reason="wrong.race: y")
+    e = evidence(rows=(BASELINE, row(), again))
+    assert "v002_fused is WRONG" in found(e, "13")[0][2]
+    assert not gate.decide(e, POLICY, final=True).done.met
+    out = LeftOut(version="v001_fused", tree=TREE, run="v001_fused.3", why="wrong.tolerance: z")
+    for epoch, says in ((1, 1), (2, 0)):
+        tuning = TuningFacts(map=built(tuned("v001_fused"), left_out=(out,), epoch=epoch))
+        e = evidence(tuning=tuning)
+        assert len(found(e, "13")) == says
+        assert ("wrong.tolerance" in gate.decide(e, POLICY, final=False).done.why) == bool(says)
+        back = decision("select: it is wrong", version="v000_baseline", variant="baseline")
+        e = evidence(rows=(BASELINE, row(), back), tuning=tuning, files={f"src/{TASK}/current": "baseline\n"})
+        e = replace(e, git=replace(e.git, current_tree=BASELINE.tree))
+        assert len(found(e, "13")) == 1 - says  # without the fault, the faster version must be selected
+
+
+def test_an_amendment_inside_a_loop_is_shown() -> None:
+    """Breaks when a worker can lower the target in a round and nobody reads of it."""
+    again = msgspec.structs.replace(BASELINE, epoch=2, round=3, reason="locked: easier")
+    report = gate.decide(evidence(rows=(BASELINE, row(), again)), POLICY, final=False)
+    assert [(f.severity, "round 3 (epoch 2): locked: easier" in f.what) for f in report.findings if f.rule == "6"] == [
+        ("trend", True)
+    ]
+    outside = msgspec.structs.replace(again, round=None)
+    assert found(evidence(rows=(BASELINE, row(), outside)), "6") == []
+
+
+def test_a_cut_history_is_one_finding() -> None:
+    """Breaks when rows are held against a history of which git shows a part."""
+    e = evidence(git=replace(GIT, cut="a shallow clone", commits=GIT.commits[-1:]), base_is_ancestor=False)
+    assert {f.rule for f in gate.decide(e, POLICY, final=False).findings if f.severity == "block"} == {"2"}
 
 
 def test_merged_runs_of_two_bookings_are_refused() -> None:
@@ -269,8 +316,9 @@ def test_two_timeouts_ask_for_a_minimal_tile_until_a_correct_version_comes() -> 
     assert found(evidence(rows=(*rows, row("v004_tile", verdict="AMBIGUOUS", confirmed_by=None, runs=()))), "27") == []
 
 
-MAP: Any = object()
-HOLDS = TuningFacts(map=MAP, table=MAP)
+MAP = built(tuned("v001_fused"))
+TABLE: Any = object()
+HOLDS = TuningFacts(map=MAP, table=TABLE)
 
 
 def test_done_wants_a_confirmed_target_and_a_finish_lane_that_holds() -> None:
@@ -289,7 +337,7 @@ def test_done_wants_a_confirmed_target_and_a_finish_lane_that_holds() -> None:
         "kernelpilot tune",
         "kernelpilot dispatch",
     ]
-    stale = TuningFacts(map=MAP, table=MAP, dispatch_faults=(Fault(where="d", what="stale", fix=""),))
+    stale = TuningFacts(map=MAP, table=TABLE, dispatch_faults=(Fault(where="d", what="stale", fix=""),))
     assert list(done(evidence(tuning=stale)).missing) == [
         "dispatch/table.json does not hold (stale): kernelpilot dispatch"
     ]

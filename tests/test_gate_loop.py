@@ -58,6 +58,10 @@ def test_a_candidate_committed_before_the_loop_is_named_until_it_is_attempted_in
     assert [s for s, _ in found(outside, "3")] == ["repair"]
     again = row("v002_fused", kind="recheck", verdict="SAME", round=0, runs=(), confirmed_by=None, at_head=ROWED)
     assert found(replace(outside, rows=(*outside.rows, again)), "3") == []
+    wip = (GIT.commits[0], replace(GIT.commits[1], subject="wip fused"), GIT.commits[2])
+    draft = replace(outside, git=replace(GIT, commits=wip))
+    assert [s for s, _ in found(draft, "3")] == ["repair"]  # judged, so a candidate whatever its commit says
+    assert found(replace(draft, rows=(BASELINE,)), "3") == []
     gone = replace(outside, git=replace(GIT, head_variants={}, variants={}, current_tree=""))
     assert found(gone, "3") == []
 

@@ -16,9 +16,11 @@ from kernelpilot_helpers.evidence.model import MISSING, Evidence, TuningFacts
 from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.records import Fault
 from tests.evidence_sim import BASELINE, GIT, GOOD, LOOP, evidence, gain, git, row
+from tests.tuning_sim import built, tuned
 
-MAP: Any = object()
-HOLDS = TuningFacts(map=MAP, table=MAP)
+MAP = built(tuned("v001_fused"))
+TABLE: Any = object()
+HOLDS = TuningFacts(map=MAP, table=TABLE)
 
 NEXT: list[tuple[Evidence, str]] = [
     (evidence(tuning=HOLDS), "kernelpilot report --final"),

@@ -14,9 +14,9 @@ import pytest
 from kernelpilot_helpers import proc
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.gate import Report
-from kernelpilot_helpers.referee import gating, measure, workspace
+from kernelpilot_helpers.referee import gating, measure, selecting, workspace
 from tests.loop_sim import Loop
-from tests.referee_sim import TASK, VARIANTS, attempt, write_variant
+from tests.referee_sim import TASK, VARIANTS, attempt, clock, write_variant
 
 LEDGERS = ("attempt-ledger.md", "optimization-ledger.md", "source-idea-ledger.md")
 RUNS = {
@@ -239,6 +239,30 @@ def test_a_committed_edit_is_named(recorded: Path, path: str) -> None:
         (recorded / path).write_bytes((recorded / path).read_bytes() + b"\n")
         _git(recorded, "commit", "-qam", "edit")
         refuses(recorded, path)
+
+
+def test_a_slip_that_was_undone_is_forgiven(recorded: Path) -> None:
+    """Breaks when one commit of a mangled lineage turns the gate red for ever, though every byte is back."""
+    path = recorded / "artifacts/lineage.jsonl"
+    with history(recorded):
+        before = path.read_bytes()
+        path.write_bytes(before.replace(b"\n", b"\r\n"))
+        _git(recorded, "commit", "-qam", "line ends")
+        refuses(recorded, "artifacts/lineage.jsonl")
+        path.write_bytes(before)
+        _git(recorded, "commit", "-qam", "back")
+        assert gating.gate(recorded, final=False).findings == ()
+
+
+def test_a_row_that_a_merge_drops_is_named(recorded: Path) -> None:
+    """Breaks when `merge -s ours` hides a decision: the simplified history does not visit the other side."""
+    with history(recorded):
+        start = proc.head(recorded) or ""
+        selecting.select(recorded, "v002_fused", why="pivot: this row will vanish", clock=clock)
+        told = proc.head(recorded) or ""
+        _git(recorded, "reset", "-q", "--hard", start)
+        _git(recorded, "merge", "-q", "--no-ff", "-s", "ours", "-m", "m", told)
+        refuses(recorded, "artifacts/lineage.jsonl")
 
 
 def test_hiding_an_edit_from_git_is_named(recorded: Path) -> None:

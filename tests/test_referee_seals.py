@@ -63,6 +63,18 @@ def test_a_verdict_is_judged_again_from_its_raws(judged: Path) -> None:
     assert any("its runs say" in f.what for f in ledgers.check(judged))
 
 
+@pytest.mark.parametrize("reason", ["imported: x", "evidence.fine: x"])
+def test_words_in_a_reason_do_not_excuse_a_figure(judged: Path, reason: str) -> None:
+    """Breaks when a forged row is believed because it says that its runs cannot be judged."""
+    lines = (judged / ledger.LINEAGE_PATH).read_bytes().splitlines()
+    row = workspace.open_repo(judged).rows[-1]
+    assert row.gain is not None
+    wide = msgspec.structs.replace(row.gain, speedup=9.0, ci_high=10.0)
+    lines[-1] = records.encode(msgspec.structs.replace(row, gain=wide, vs_baseline=wide, reason=reason))
+    (judged / ledger.LINEAGE_PATH).write_bytes(b"\n".join(lines) + b"\n")
+    assert any(f.where == row.version and "its runs say" in f.what for f in ledgers.check(judged))
+
+
 def test_the_lock_cannot_be_edited_together_with_what_it_locks(judged: Path) -> None:
     """Breaks when W is narrowed and its new hash written into the lock by hand."""
     cases = judged / "workloads/cases.jsonl"

@@ -23,9 +23,9 @@ from kernelpilot_helpers.gate.model import NotEvaluated
 from kernelpilot_helpers.gate.tuning_rules import TUNING_RULES
 from kernelpilot_helpers.ledger import Row
 from kernelpilot_helpers.records import Fault
-from kernelpilot_helpers.referee import derived, ledgers, tuning, workspace
+from kernelpilot_helpers.referee import derived, ledgers, locking, tuning, workspace
 from tests import taskpy, tuning_sim
-from tests.referee_sim import TASK, attempt, clock, write_variant
+from tests.referee_sim import TASK, attempt, clock, quiet, write_variant
 from tests.tuning_sim import dispatch, speeds, tune
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -72,6 +72,19 @@ def tried(tried_template: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def tuned(tuned_template: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(tuned_template, tmp_path / "repo"))
+
+
+def test_an_amendment_leaves_the_older_map_alone_until_there_is_something_to_tune(tuned: Path) -> None:
+    """Breaks when an honest amendment turns the gate red, and the remedy, `kernelpilot tune`, has nothing to tune."""
+    (tuned / "reference.py").write_text((tuned / "reference.py").read_text() + "# clearer\n")
+    locking.lock(tuned, amend=True, why="words", lab=FakeLab(), clock=clock, say=quiet)
+    assert (facts(tuned).map_faults, facts(tuned).dispatch_faults) == ((), ())
+    write_variant(tuned, "fused", tuning_sim.CODE.replace("its name", "its new name"))
+    attempt(tuned, FakeLab(speedup=1.5), "fused", max_pairs=6)
+    assert "epoch" in facts(tuned).map_faults[0].what
+    path = tuned / MAP_PATH
+    path.write_bytes(path.read_bytes().replace(b"1.5", b"9.5"))
+    assert any("not the bytes" in f.what for f in facts(tuned).map_faults)
 
 
 def facts(repo: Path) -> TuningFacts:

@@ -14,6 +14,8 @@ from kernelpilot_helpers.errors import Busy, KernelPilotError, Refused, ToolMiss
 
 IDENTITY = ("-c", "user.name=KernelPilot", "-c", "user.email=kernelpilot@localhost")
 """Used only where the user has set no identity: an empty HOME must still be able to commit."""
+LOOK = ("-c", "core.fsmonitor=false", "-c", "core.trustctime=true", "-c", "core.checkStat=default")
+"""git looks at the files themselves, whatever the repo's settings say about believing a helper or a time stamp."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,6 +78,7 @@ def _git_env() -> dict[str, str]:
     # Hooks and an outer GIT_DIR would make "the repository here" mean another one.
     env = {k: v for k, v in os.environ.items() if not k.startswith("GIT_") or k.startswith("GIT_CONFIG")}
     env.update(LC_ALL="C", GIT_TERMINAL_PROMPT="0", GIT_OPTIONAL_LOCKS="0", GIT_LITERAL_PATHSPECS="1")
+    env["GIT_NO_REPLACE_OBJECTS"] = "1"  # a replacement shows another history than a clone gets
     return env
 
 
@@ -85,9 +88,12 @@ def git(
     check: bool = True,
     timeout: float = 120.0,
     index: Path | None = None,
+    objects: Path | None = None,
     data: bytes | None = None,
 ) -> Result:
     """Run git in ``repo``, with another index file or bytes on its standard input where they are given.
+
+    New objects go to the folder ``objects`` where it is given, and those of the repo are still found.
 
     Raises KernelPilotError with git's own words when ``check`` and it fails.
     """
@@ -96,7 +102,11 @@ def git(
         del env["GIT_LITERAL_PATHSPECS"]  # the one command used here that knows no magic
     if index is not None:
         env["GIT_INDEX_FILE"] = str(index)
-    result = run(["git", *args], cwd=repo, env=env, timeout=timeout, data=data)
+    if objects is not None:
+        found = run(["git", "rev-parse", "--git-path", "objects"], cwd=repo, env=env, timeout=timeout).out.strip()
+        env["GIT_ALTERNATE_OBJECT_DIRECTORIES"] = str(repo / found)
+        env["GIT_OBJECT_DIRECTORY"] = str(objects)
+    result = run(["git", *LOOK, *args], cwd=repo, env=env, timeout=timeout, data=data)
     if check and result.code != 0:
         words = (result.err or result.out).strip().splitlines()
         raise KernelPilotError(
@@ -217,7 +227,7 @@ def archive(repo: Path, treeish: str, into: Path) -> None:
 
 
 def _git_bytes(repo: Path, *args: str, data: bytes | None = None) -> bytes:
-    done = _run_bytes(["git", *args], cwd=repo, env=_git_env(), timeout=120.0, data=data)
+    done = _run_bytes(["git", *LOOK, *args], cwd=repo, env=_git_env(), timeout=120.0, data=data)
     if done.returncode != 0:
         words = done.stderr.decode(errors="replace").strip()
         raise KernelPilotError(f"git {args[0]} failed: {words}", where=str(repo), fix=f"git -C {repo} fsck")

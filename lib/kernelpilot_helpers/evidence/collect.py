@@ -15,7 +15,7 @@ from kernelpilot_helpers import ledger, plan, records, scaffold
 from kernelpilot_helpers.attempt.job import JobCase
 from kernelpilot_helpers.attempt.resolve import resolve
 from kernelpilot_helpers.contract.model import Case, Contract, Lock
-from kernelpilot_helpers.errors import KernelPilotError
+from kernelpilot_helpers.errors import KernelPilotError, Refused
 from kernelpilot_helpers.evidence import files, git_facts, loop, run_facts
 from kernelpilot_helpers.evidence.model import MISSING, Evidence, GitFacts, LoopFacts, TuningFacts
 from kernelpilot_helpers.evidence.tuning import collect_tuning
@@ -44,18 +44,20 @@ class _Words:
 
 
 def collect(root: Path, *, audit: Audit, tuning: Tuning | None = None) -> Evidence:
-    """The whole repo as facts.
+    """The whole repo as facts. Raises Refused for a pipe or device in the repo: nothing after it could be read.
 
     ``audit`` is the referee's own check of ledgers, seals, verdicts and lock (it stands right of this word in the
     import order); ``tuning`` reads the performance map and the dispatcher.
     """
     root = Path(root)
+    if found := files.pipe(root):
+        what = "a pipe or device lies where files belong: whoever reads it waits for ever"
+        raise Refused(what, where=found, fix=f"rm {found}; git status (what is missing now?)")
     words = _words(root)
     task = _task(root, words.contract)
     current_path = f"src/{task}/current"
     current = (files.text(root / current_path) or "").strip()
     git, refused = git_facts.collect(root, task=task, current=current, rows=words.rows)
-    odd, special = files.odd(root)
     loops = tuple(loop.load(root, folder) for folder in loop.folders(root))
     held = [p for p in sorted({*git.tracked, *git.dirty}) if not p.endswith("/")]
     sizes = files.sizes(root, held)
@@ -70,7 +72,7 @@ def collect(root: Path, *, audit: Audit, tuning: Tuning | None = None) -> Eviden
         cases=words.cases,
         rows=words.rows,
         ideas=words.ideas,
-        audit=tuple(_audit(root, words, audit, special=special)),
+        audit=tuple(_audit(root, words, audit)),
         skeleton=tuple(_skeleton(root, words.contract)),
         base_missing=_base_missing(words.contract, newest, base),
         base_is_ancestor=_is_ancestor(newest, git),
@@ -81,7 +83,7 @@ def collect(root: Path, *, audit: Audit, tuning: Tuning | None = None) -> Eviden
         files=files.texts(root, _read(root, words.contract, current_path)),
         sizes={path: size for path, size in sizes.items() if path.startswith(EVIDENCE)},
         secrets=files.secrets(root, sizes),
-        faults=(*words.faults, *refused, *odd, *loop.export_faults(root), *tuning_faults),
+        faults=(*words.faults, *refused, *files.odd(root), *_byte_code(git), *loop.export_faults(root), *tuning_faults),
         earlier=loops[:-1],
         base_contract=_base_contract(root, newest, base),
         sources=files.texts(root, (path for path, _ in files.walk(root, f"src/{task}/variants"))) if task else {},
@@ -164,12 +166,9 @@ def _task(root: Path, contract: Contract | Fault) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-def _audit(root: Path, words: _Words, audit: Audit, *, special: bool) -> list[Fault]:
+def _audit(root: Path, words: _Words, audit: Audit) -> list[Fault]:
     if isinstance(words.contract, Fault) and words.contract.what == MISSING:
         return []  # nothing to audit; the rule on the contract says so
-    if special:
-        fix = "remove it, then: git checkout -- artifacts"
-        return [Fault(where="artifacts", what="not audited: a pipe or device lies where files belong", fix=fix)]
     try:
         return [replace(f, where=_relative(root, f.where), what=_relative(root, f.what)) for f in audit(root)]
     except KernelPilotError as error:
@@ -201,6 +200,13 @@ def _base_missing(contract: Contract | Fault, found: LoopFacts | None, base: Seq
         return ()
     held = set(base)
     return tuple(path for path in scaffold.required_files(contract) if path not in held)
+
+
+def _byte_code(git: GitFacts) -> list[Fault]:
+    """Byte code below dispatch/ in the history: an import may run it in place of the generated file."""
+    what = "byte code in the history: python may run it in place of the generated file"
+    found = sorted(p for p in git.tracked if p.startswith("dispatch/") and ("/__pycache__/" in p or p.endswith(".pyc")))
+    return [Fault(where=path, what=what, fix=f"git rm -f {path} && git commit") for path in found]
 
 
 def _is_ancestor(found: LoopFacts | None, git: GitFacts) -> bool:

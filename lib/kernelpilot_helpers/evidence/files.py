@@ -79,19 +79,35 @@ def _below(root: Path, folder: str) -> Iterator[tuple[str, os.stat_result]]:
         yield from walk(root, folder)
 
 
-def odd(root: Path) -> tuple[list[Fault], bool]:
-    """Links and special files where plain ones belong, and whether reading on could hang (a pipe, a device)."""
+def pipe(root: Path) -> str:
+    """The first pipe or device below the root on which git or a reader would wait for ever; empty without one.
+
+    The store of git and our own scratch are left out; sockets refuse at once.
+    """
+    for here, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in (".git", ".kernelpilot"))
+        for name in names:
+            path = Path(here) / name
+            try:
+                mode = path.stat().st_mode
+            except OSError:
+                continue
+            if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                return path.relative_to(root).as_posix()
+    return ""
+
+
+def odd(root: Path) -> list[Fault]:
+    """Links and special files where plain ones belong."""
     out: list[Fault] = []
-    special = False
     for folder in FOLDERS:
         for path, info in _below(root, folder):
             if stat.S_ISREG(info.st_mode):
                 continue
             link = stat.S_ISLNK(info.st_mode)
-            special |= not link
             what = "a symbolic link: its content lies outside the repo's history" if link else "not a plain file"
             out.append(Fault(where=path, what=what, fix=f"rm {path} && git checkout -- {path}"))
-    return out, special
+    return out
 
 
 def nested(root: Path, *, most: int = 200_000) -> tuple[str, ...]:

@@ -30,10 +30,17 @@ class Asked:
     root: Path
     faults: list[Fault] = field(default_factory=list)
 
-    def out(self, *args: str, data: bytes | None = None, index: Path | None = None, quiet: bool = False) -> str:
+    def out(
+        self,
+        *args: str,
+        data: bytes | None = None,
+        index: Path | None = None,
+        objects: Path | None = None,
+        quiet: bool = False,
+    ) -> str:
         """Standard output; empty with a fault (none when ``quiet``) where git fails."""
         try:
-            result = proc.git(self.root, *args, check=False, data=data, index=index)
+            result = proc.git(self.root, *args, check=False, data=data, index=index, objects=objects)
         except (KernelPilotError, ValueError) as error:
             self._fault(args, str(error))
             return ""
@@ -100,15 +107,16 @@ def tree_names(listing: str) -> dict[str, str]:
 
 
 def _worktree(asked: Asked, variants: str) -> dict[str, str]:
-    """Tree ids of the variant folders as they are now; the real index is untouched."""
+    """Tree ids of the variant folders as they are now; neither the index nor the store of the repo is touched."""
     folder = asked.root / variants
     if not folder.is_dir() or folder.is_symlink():
         return {}
     with tempfile.TemporaryDirectory() as tmp:
-        index = Path(tmp) / "index"
-        asked.out("add", "-A", "--", variants, index=index)
-        tree = asked.out("write-tree", f"--prefix={variants}/", index=index, quiet=True).strip()
-    return tree_names(asked.out("ls-tree", "-z", tree)) if tree else {}
+        index, objects = Path(tmp) / "index", Path(tmp) / "objects"
+        objects.mkdir()
+        asked.out("add", "-A", "--", variants, index=index, objects=objects)
+        tree = asked.out("write-tree", f"--prefix={variants}/", index=index, objects=objects, quiet=True).strip()
+        return tree_names(asked.out("ls-tree", "-z", tree, objects=objects)) if tree else {}
 
 
 def _row_trees(asked: Asked, rows: Iterable[Row], variants: str) -> dict[str, str]:
@@ -132,6 +140,9 @@ def _folder(row: Row, variants: str) -> str:
 
 def _removed(root: Path, found: Iterable[CommitFacts]) -> tuple[str, ...]:
     held = {path for commit in found for path in commit.paths if path.startswith(ARTIFACTS)}
+    held = {
+        path for path in held if "\ufffd" not in path
+    }  # a name that is not UTF-8 cannot be looked up, and is not ours
     return tuple(sorted(path for path in held if not files.plain(root / path)))
 
 
@@ -140,6 +151,24 @@ def _index(asked: Asked) -> tuple[frozenset[str], tuple[str, ...]]:
     entries = [(entry[:1], entry[2:]) for entry in split(asked.out("ls-files", "-v", "-z"))]
     hidden = tuple(path for tag, path in entries if tag == "S" or tag.islower())
     return frozenset(path for _, path in entries), hidden
+
+
+def _cut(asked: Asked) -> str:
+    """Why the history that git shows is not the whole one; empty when it is."""
+    if asked.out("rev-parse", "--is-shallow-repository", quiet=True).strip() == "true":
+        return "a shallow clone: its history is cut off, so rows cannot be compared with their commits"
+    grafts = asked.root / asked.out("rev-parse", "--git-path", "info/grafts", quiet=True).strip()
+    return "grafts show another history than the one that was committed" if grafts.is_file() else ""
+
+
+def _filtered(asked: Asked, tracked: Iterable[str]) -> tuple[str, ...]:
+    """Tracked paths of evidence and code to which a ``filter`` attribute applies."""
+    watched = sorted(path for path in tracked if path.startswith(tuple(f"{name}/" for name in files.FOLDERS)))
+    listed = "".join(f"{path}\0" for path in watched).encode(errors="surrogateescape")
+    fields = asked.out("check-attr", "-z", "--stdin", "filter", data=listed).split("\0") if watched else []
+    return tuple(
+        path for path, value in zip(fields[::3], fields[2::3], strict=False) if value not in ("unspecified", "unset")
+    )
 
 
 def _outer(root: Path) -> str:
@@ -177,6 +206,8 @@ def collect(root: Path, *, task: str, current: str, rows: Sequence[Row]) -> tupl
         variants=_worktree(asked, variants),
         hidden=hidden,
         tracked=tracked,
+        cut=_cut(asked),
+        filtered=_filtered(asked, tracked),
     )
     return facts, asked.faults
 

@@ -66,6 +66,10 @@ class GitFacts:
     """Tracked paths whose changes git was told not to show (assume-unchanged, skip-worktree)."""
     tracked: frozenset[str] = frozenset()
     """Paths in the index."""
+    cut: str = ""
+    """Why the history that git shows is not the whole one (shallow, grafts); empty when it is."""
+    filtered: tuple[str, ...] = ()
+    """Tracked paths of evidence and code that a git filter rewrites between the worktree and the history."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -136,6 +136,8 @@ def _map(
     row = _newest(rows, ledger.TUNE)
     yield from _sealed(root, row, MAP_PATH, RETUNE)
     wanted = autotune.selected(rows, lock.epoch)
+    if found.epoch != lock.epoch and not wanted:
+        return  # of an earlier epoch, and this one has nothing to measure yet
     lacks = autotune.coverage(found, epoch=lock.epoch, wanted=wanted, cases=autotune.cases_of(contract, cases))
     yield from (Fault(where=MAP_PATH, what=what, fix=RETUNE) for what in lacks)
     if found.device != device(contract.target) or found.objective != contract.objective.metric:
@@ -265,7 +267,8 @@ def _frozen(root: Path, table: Table, found: PerformanceMap, contract: Contract)
     )
     for path in (CODE_PATH, DECISIONS_PATH):
         if (root / path).is_file() and (root / path).read_bytes() != made.files[path]:
-            yield Fault(where=path, what="not what the map gives", fix=f"git checkout -- {path}, or {REDISPATCH}")
+            what = "not what the map gives (or another version of kernelpilot wrote it)"
+            yield Fault(where=path, what=what, fix=REDISPATCH)
     extra = set(table.files) ^ set(made.table.files)
     yield from (Fault(where=path, what="no part of this dispatcher", fix=REDISPATCH) for path in sorted(extra))
 

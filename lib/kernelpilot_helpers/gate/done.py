@@ -21,6 +21,8 @@ def target_met(evidence: Evidence) -> tuple[bool, str]:
     if best.kind == "baseline" or figure is None:
         return False, f"{best.version} has no direct figure against the baseline (target {target:g}x)"
     words = f"{best.version} is {figure.speedup:.3g}x the baseline"
+    if wrong := facts.found_wrong(evidence, best):
+        return False, f"{words}, and is not known to be correct: {wrong}"
     if best.confirmed_by is None or figure.ci_low <= 1:
         return False, f"{words}, not confirmed (target {target:g}x)"
     if figure.speedup < target:

@@ -16,6 +16,8 @@ STOP, PIVOT, CONTINUE = "stop:", "pivot:", "continue:"
 DECIDE = 'kernelpilot select VERSION --why "stop: REASON" (or "pivot: ...", or "continue: expected gain ...")'
 SETUP = '"$(kernelpilot root)/vendor/humanize/scripts/setup-rlcr-loop.sh" .humanize/kernel-agent/refined-plan.md --yolo'
 TRIED = ("attempt", "recheck")
+WIP = "wip"
+"""How the subject of a commit begins that holds work in progress, not a candidate."""
 
 
 def contract_of(evidence: Evidence) -> Contract:
@@ -53,6 +55,20 @@ def best_of(evidence: Evidence) -> Row:
         return ledger.best(evidence.rows, lock_of(evidence).epoch)
     except Refused as why:
         raise NotEvaluated(f"{why.where}: {why.what}") from None
+
+
+def found_wrong(evidence: Evidence, version: Row) -> str:
+    """What shows that a version is not correct: its own verdict, the newest of its tree, or a tune run; else empty."""
+    if version.kind == "baseline":
+        return ""
+    newest = ledger.by_tree(evidence.rows, version.tree, version.epoch)[-1:]
+    bad = [row for row in (version, *newest) if row.verdict == "WRONG"]
+    bad += [version] if version.verdict == "BROKEN" else []
+    if bad:
+        return f"{bad[0].version} is {bad[0].verdict} ({bad[0].reason[:120]})"
+    found = evidence.tuning.map
+    outs = found.left_out if found is not None and found.epoch == version.epoch else ()
+    return next((f"the tune run {out.run} says {out.why[:120]}" for out in outs if out.tree == version.tree), "")
 
 
 def word(row: Row) -> str:

@@ -15,9 +15,8 @@ from kernelpilot_helpers.ledger import LINEAGE_PATH, Row
 from kernelpilot_helpers.ledger.older import IMPORTED
 from kernelpilot_helpers.policy import Policy
 
-WIP = "wip"
-"""How the subject of a commit begins that holds work in progress, not a candidate."""
 EVIDENCE = ("artifacts/", "dispatch/")
+OTHER = 'kernelpilot select v000_baseline --why "the selected one is wrong" (or a correct one); then kernelpilot tune'
 VOID = ("WRONG", "BROKEN", "REGRESSED")
 
 
@@ -47,7 +46,7 @@ def _unjudged(evidence: Evidence) -> Iterator[Found]:
     known = {row.tree for row in evidence.rows} | {evidence.runs[run].tree for run in facts.orphans(evidence)}
     for commit in evidence.git.commits:
         for slug, tree in commit.trees.items():
-            if tree in known or commit.subject.lower().startswith(WIP):
+            if tree in known or commit.subject.lower().startswith(facts.WIP):
                 continue
             known.add(tree)
             path = f"{facts.variants(evidence)}/{slug}"
@@ -73,9 +72,10 @@ def in_progress(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa:
 
 
 def uncommitted(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
-    """Input: untracked files below artifacts/ and dispatch/."""
+    """Input: untracked files below artifacts/ and dispatch/; those of a run in flight are its command's to commit."""
+    flying = tuple(f"artifacts/runs/{run}/" for run in facts.orphans(evidence))
     for path in evidence.git.dirty:
-        if path.startswith(EVIDENCE) and path not in evidence.git.tracked:
+        if path.startswith(EVIDENCE) and path not in evidence.git.tracked and not path.startswith(flying):
             yield path, "evidence that no commit holds", f"git add {path} && git commit, or remove it"
 
 
@@ -100,9 +100,11 @@ def optimizations(evidence: Evidence, policy: Policy) -> Iterator[Found]:
 def lineage(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     """Input: audit of chain, parents and git history, each row's commit and tree, and the heads the loop has seen."""
     yield from under("12")(evidence, policy)
+    if evidence.git.cut:
+        return  # rule 2 names it, and nothing can be compared
     at = facts.places(evidence)
     for row in evidence.rows:
-        if not row.commit or row.reason.startswith(IMPORTED):
+        if not row.commit or (row.epoch == 0 and row.reason.startswith(IMPORTED)):
             continue
         where = f"{LINEAGE_PATH}: {row.version}"
         if row.commit not in at:
@@ -130,6 +132,8 @@ def selected(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: AR
         return
     if path in evidence.git.dirty:
         yield path, "an uncommitted change", f"git checkout -- {path}"
+    if wrong := facts.found_wrong(evidence, best):
+        yield path, f"the selected version {best.version} is not known to be correct: {wrong}", OTHER
     folder = "baseline" if best.kind == "baseline" else f"{facts.variants(evidence)}/{best.variant}"
     if evidence.git.current_tree != best.tree:
         held = short(evidence.git.current_tree) or "nothing"
@@ -141,6 +145,8 @@ def selected(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: AR
         what = f"the selected variant was edited without an attempt ({told})"
         yield folder, what, f'kernelpilot attempt {best.variant} --motivation "...", or git checkout -- {folder}'
     for row in _better(epoch_rows(evidence), best):
+        if facts.found_wrong(evidence, row):
+            continue
         what = f"{row.version} IMPROVED on {row.incumbent} later, and {best.version} is selected"
         yield path, what, f'kernelpilot select {row.version} --why "it is faster", or attempt it --again'
 

@@ -31,9 +31,12 @@ def inside_rounds(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noq
     if not rounds and evidence.loop.faults:
         return  # the journal tells no rounds; that is a finding of its own
     seen = {row.tree for row in evidence.rows if row.round is not None or row.commit in rounds or row.at_head in rounds}
+    judged = {row.tree for row in evidence.rows}
     inside = {tree for c in evidence.git.commits if c.commit in rounds for tree in c.trees.values()}
     for commit in evidence.git.commits:
         for slug, tree in commit.trees.items():
+            if commit.subject.lower().startswith(facts.WIP) and tree not in judged:
+                continue
             if tree in seen | inside or evidence.git.head_variants.get(slug) != tree or commit.commit in rounds:
                 continue
             path = f"{facts.variants(evidence)}/{slug}"

@@ -40,8 +40,8 @@ def skeleton(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: AR
         if fault.where not in known:
             yield fault.where, fault.what, fault.fix
     loop = evidence.loop
-    if loop is None or not loop.start:
-        return
+    if loop is None or not loop.start or evidence.git.cut:
+        return  # without the whole history nobody knows (rule 2)
     if not evidence.base_is_ancestor:
         what = f"the loop was set up at {short(loop.start)}, which is not in HEAD's history"
         yield loop.directory, what, "git reflog (bring that history back), or cancel the loop and set up another"
@@ -67,6 +67,17 @@ def one_root(evidence: Evidence, policy: Policy) -> Iterator[Found]:
         yield ".gitignore", ".humanize is not ignored", "add the line .humanize* to .gitignore and commit it"
     for path in git.humanize_tracked:
         yield path, "loop files must not be in the history", f"git rm --cached {path} && git commit"
+    if git.cut:
+        fix = "git fetch --unshallow" if "shallow" in git.cut else "rm .git/info/grafts"
+        yield ".git", git.cut, fix
+    if git.filtered:
+        path, more = git.filtered[0], len(git.filtered) - 1
+        what = f"a git filter rewrites it (and {more} more), so the history does not hold what lies here"
+        yield (
+            path,
+            what,
+            f"git check-attr filter -- {path}; take that line out of .gitattributes or .git/info/attributes",
+        )
     for path in git.hidden:
         what = "git was told not to look at this file (assume-unchanged or skip-worktree)"
         yield path, what, f"git update-index --no-assume-unchanged --no-skip-worktree {path}"
@@ -125,6 +136,14 @@ def unchanged(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     for path in evidence.git.dirty:
         if (path == LOCK_PATH or path in lock.files) and path not in told:
             yield path, "locked, and not as HEAD holds it", f"git diff HEAD -- {path}; git checkout -- {path}"
+
+
+def amended(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: baseline rows that a later epoch began with, written in a round of a loop. Allowed, and never silent."""
+    for row in evidence.rows:
+        if row.kind == "baseline" and row.epoch > 1 and row.round is not None:
+            what = f"the contract was amended in round {row.round} (epoch {row.epoch}): {row.reason[:200]}"
+            yield LOCK_PATH, what, f"compare: git log -p {short(row.commit)} -- contract.toml workloads"
 
 
 def language(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
@@ -202,6 +221,7 @@ RULES: tuple[Rule, ...] = (
     Rule(id="4", title="framework checkout is read-only", severity="block", phase="always", check=checkout),
     Rule(id="5", title="K, R and W are explicit", severity="block", phase="always", check=explicit),
     Rule(id="6", title="nothing locked was changed", severity="block", phase="always", check=unchanged),
+    Rule(id="6", title="an amendment is shown", severity="trend", phase="always", check=amended),
     Rule(id="7", title="language follows the request", severity="block", phase="always", check=language),
     Rule(id="8", title="source policy", severity="block", phase="always", check=source_policy),
     Rule(id="9", title="provenance", severity="block", phase="always", check=provenance),

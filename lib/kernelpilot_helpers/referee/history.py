@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from pathlib import Path
 
 from kernelpilot_helpers import ledger, proc
@@ -17,16 +16,19 @@ def head_faults(root: Path) -> list[Fault]:
 
 
 def all_faults(root: Path) -> list[Fault]:
-    """The same for every commit that touched it, oldest first."""
+    """What the worktree no longer holds of any commit that touched it, side branches included; the newest loss.
+
+    A version whose own chain is broken was a slip of the hand: undone, it is forgiven.
+    """
     path = root / ledger.LINEAGE_PATH
-    log = proc.git(root, "log", "--topo-order", "--reverse", "--format=%H", "--", ledger.LINEAGE_PATH, check=False)
-    commits = log.out.split() if log.code == 0 else []
-    versions = [(commit[:12], _blob(root, commit)) for commit in commits]
-    versions.append(("the worktree", path.read_bytes() if path.exists() else b""))
-    out: list[Fault] = []
-    for (older, before), (_, after) in itertools.pairwise(versions):
-        out += _compare(before, after, older)
-    return out
+    now = path.read_bytes() if path.exists() else b""
+    log = proc.git(root, "log", "--topo-order", "--full-history", "--format=%H", "--", ledger.LINEAGE_PATH, check=False)
+    for commit in log.out.split() if log.code == 0 else []:
+        before = _blob(root, commit)
+        lost = _compare(before, now, commit[:12])
+        if lost and not ledger.load(before)[1]:
+            return lost
+    return []
 
 
 def _blob(root: Path, commit: str) -> bytes:

@@ -14,8 +14,6 @@ from kernelpilot_helpers.referee.decide import Outcome, Runs
 from kernelpilot_helpers.referee.runs import Intent
 from kernelpilot_helpers.referee.workspace import LOCK, RUNS, Workspace
 
-UNJUDGEABLE = ("imported", "evidence.")
-"""Rows that say themselves that their runs cannot be judged."""
 FIX = "git checkout -- artifacts (brings back what was committed)"
 
 
@@ -52,7 +50,7 @@ def rejudged(ws: Workspace, row: Row) -> list[Fault]:
     """What a row of this epoch says, judged again from its raws: verdict or map must come out the same."""
     if derived.kind(row) == "tune" and row.epoch == ws.epoch:
         return derived.faults(ws, row)
-    if row.kind not in ("attempt", "recheck") or row.epoch != ws.epoch or row.reason.startswith(UNJUDGEABLE):
+    if row.kind not in ("attempt", "recheck") or row.epoch != ws.epoch or _says_unjudgeable(row):
         return []
     try:
         intents = [_intent(ws, row, run) for run in row.runs]
@@ -63,6 +61,11 @@ def rejudged(ws: Workspace, row: Row) -> list[Fault]:
         what = f"the row says {row.verdict}, its runs say {outcome.verdict} ({outcome.reason})"
         return [Fault(where=row.version, what=what, fix=FIX)]
     return []
+
+
+def _says_unjudgeable(row: Row) -> bool:
+    """Whether a row claims nothing: BROKEN because its runs could not be judged. Words alone excuse no other one."""
+    return row.verdict == "BROKEN" and row.reason.startswith("evidence.")
 
 
 def _intent(ws: Workspace, row: Row, run: str) -> Intent:
