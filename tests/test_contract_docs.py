@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import msgspec
@@ -10,8 +11,14 @@ import pytest
 
 from kernelpilot_helpers import contract, scaffold
 from kernelpilot_helpers.contract.model import Case, Contract, Lock, Tensor
+from kernelpilot_helpers.executors import task_python
+from kernelpilot_helpers.executors.local import LocalLab
+from kernelpilot_helpers.referee import locking
+from tests import doc_files, referee_sim, taskpy
 
-DOCS = Path(__file__).parents[1] / "docs" / "formats"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs" / "formats"
+REQUEST_OF_THE_SKILL = "skills/humanize-kernel-agent-loop/references/request.md"
 
 
 def block(page: str, kind: str) -> bytes:
@@ -29,12 +36,24 @@ def test_the_examples_are_accepted() -> None:
 
 def test_the_request_example_is_accepted(tmp_path: Path) -> None:
     """The same for a whole request."""
-    (tmp_path / "slow").mkdir()
-    (tmp_path / "slow/candidate.py").write_text("def entry(*, x, y): y[...] = 2 * x\n")
-    (tmp_path / "scale_ref.py").write_text("def ref(*, x): return 2 * x\n")
-    made = scaffold.parse_request(block("request.md", "toml"), str(tmp_path / "request.toml"))
-    assert made.reference == tmp_path / "scale_ref.py"
-    assert made.contract.task.name == "scale"
+    assert doc_files.write(DOCS / "request.md", tmp_path) == ["request.toml", "silu_ref.py", "slow/candidate.py"]
+    made = scaffold.parse_request((tmp_path / "request.toml").read_bytes(), str(tmp_path / "request.toml"))
+    assert made.reference == tmp_path / "silu_ref.py"
+    assert made.contract.task.name == "silu"
+
+
+@taskpy.needs_numpy
+@pytest.mark.parametrize("page", ["docs/formats/request.md", REQUEST_OF_THE_SKILL])
+def test_the_request_examples_lock_as_they_stand(tmp_path: Path, page: str) -> None:
+    """Breaks when the files that a page shows are not enough for a lock, or their task does not pass its audit."""
+    shown, repo = tmp_path / "shown", tmp_path / "repo"
+    doc_files.write(ROOT / page, shown)
+    made = scaffold.parse_request((shown / "request.toml").read_bytes(), str(shown / "request.toml"))
+    scaffold.make(made, repo, kernelpilot=Path(sys.executable))
+    lab = LocalLab(task_python.find(explicit=[taskpy.NUMPY]), tmp_path / "lock", cache=tmp_path / "cache")
+    locked = locking.lock(repo, amend=False, why="", lab=lab, clock=referee_sim.clock, say=referee_sim.quiet)
+    assert locked.lock.epoch == 1
+    assert locked.audit is not None
 
 
 @pytest.mark.parametrize(("page", "kind"), [("cases.md", Case), ("lock.md", Lock), ("contract.md", Tensor)])

@@ -157,7 +157,8 @@ def event(kind: str, arm: str = "B") -> Event:
 def test_an_event_makes_a_right_answer_wrong(kind: str) -> None:
     got = verdict(raw(events=(event(kind),)))
     assert isinstance(got, Wrong)
-    assert got.reason == f"{kind}: seen"
+    assert got.reason.partition(";")[0] == f"{kind}: seen"
+    assert ("policy.library_calls = false" in got.reason) == (kind == "policy.library_call")
 
 
 def test_cheats_are_named_before_memory_and_memory_before_errors() -> None:

@@ -16,7 +16,7 @@ from tests.taskpy import NUMPY, needs_numpy
 @needs_numpy
 @pytest.mark.slow
 def test_the_demo_ends_with_every_verdict_as_expected(tmp_path: Path) -> None:
-    """Breaks when any step of the main job does: scaffold, plan, lock, six attempts, report.
+    """Breaks when any step of the main job does: plan, lock, loop, six attempts, dispatcher, the end of the loop.
 
     It is played below another git repository, as `./install.sh --demo` is in a fresh clone.
     """
@@ -30,10 +30,22 @@ def test_the_demo_ends_with_every_verdict_as_expected(tmp_path: Path) -> None:
     assert {"dir", "state", "attempts", "report", "next"} <= set(said)
     assert [a["verdict"] for a in said["attempts"]] == ["REGRESSED", "WRONG", "IMPROVED", "WRONG", "SAME", "IMPROVED"]
     assert all(a["as_expected"] for a in said["attempts"])
-    assert said["state"] == "refereed" and done.returncode == 0
+    assert said["state"] == "COMPLETE" and done.returncode == 0
+    rounds = [(r["round"], r["gate"], r["decision"], r["phase"]) for r in said["rounds"]]
+    assert rounds == [
+        (0, True, "block", "BUILD"),
+        (1, False, "block", "BUILD"),  # a boast in a ledger, which the gate refuses and the writer mends
+        (1, True, "block", "BUILD"),
+        (2, True, "block", "FINALIZE"),
+        (2, True, "allow", "COMPLETE"),
+    ]
+    assert said["rounds"][1]["findings"] == ["11:artifacts/optimization-ledger.md"]
     page = Path(said["report"]).read_text()
     assert "CPU figures show the mechanism, not the kernel." in page and "<svg" in page
-    assert said["seconds"] < 300
+    assert "evidence-only" in page and "11:artifacts/optimization-ledger.md" in page
+    assert "v006_fused_wide" in Path(said["final"]).read_text()
+    assert (Path(said["dir"]) / "dispatch" / "dispatch.py").exists()
+    assert said["gate"] is True and said["seconds"] < 300
 
 
 def test_a_demo_is_never_played_over_somebodys_files(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from kernelpilot_helpers.errors import BadRecord, ToolMissing
 from kernelpilot_helpers.executors import task_python
 from kernelpilot_helpers.executors.task_python import explicit_argv, find
+from kernelpilot_install import taskpython
 
 
 def fake_python(path: Path, answer: str) -> Path:
@@ -30,16 +32,45 @@ def test_the_named_python_is_taken_even_if_it_is_the_tools_own() -> None:
     assert found.framework == "numpy"
 
 
-def test_order_active_environment_then_path_then_fallback(tmp_path: Path) -> None:
+def test_order_active_environment_then_path_then_our_small_venv(tmp_path: Path) -> None:
     venv = fake_python(tmp_path / "venv/bin/python", facts("torch"))
     path = fake_python(tmp_path / "bin/python3", facts("numpy"))
-    last = fake_python(tmp_path / "last", facts("numpy"))
-    environ = {"VIRTUAL_ENV": str(tmp_path / "venv"), "PATH": str(tmp_path / "bin")}
+    small = fake_python(tmp_path / "home/.local/share/kernelpilot/task-venv/bin/python", facts("numpy"))
+    environ = {"HOME": str(tmp_path / "home"), "VIRTUAL_ENV": str(tmp_path / "venv"), "PATH": str(tmp_path / "bin")}
     assert find(environ=environ).argv == (str(venv),)
     assert find(environ=environ).framework == "torch"
     del environ["VIRTUAL_ENV"]
     assert find(environ=environ).argv == (str(path),)
-    assert find(environ={"PATH": str(tmp_path)}, fallback=last).argv == (str(last),)
+    environ["PATH"] = str(tmp_path)
+    assert find(environ=environ).argv == (str(small),)
+    with pytest.raises(ToolMissing, match="no python3 on PATH"):
+        find(environ={**environ, "XDG_DATA_HOME": str(tmp_path / "data")})
+    moved = fake_python(tmp_path / "data/kernelpilot/task-venv/bin/python", facts(""))
+    with pytest.raises(ToolMissing) as caught:
+        find(environ={**environ, "XDG_DATA_HOME": str(tmp_path / "data")})
+    assert f"{moved} has neither numpy nor torch" in caught.value.what
+
+
+@pytest.mark.parametrize(("home", "data"), [("home", ""), ("my home", ""), ("home", "my data")])
+def test_the_fix_is_a_line_for_a_shell_and_makes_the_last_candidate(tmp_path: Path, home: str, data: str) -> None:
+    """Breaks when the printed line holds a placeholder, trips over a space, or makes what is then not found."""
+    made = fake_python(tmp_path / "made", facts("numpy"))
+    maker = tmp_path / "bin/python3"
+    maker.parent.mkdir()
+    venv = 'mkdir -p "$3/bin" && cp MADE "$3/bin/python" && cp /bin/true "$3/bin/pip"'.replace("MADE", str(made))
+    maker.write_text(f'#!/bin/sh\ntest "$1 $2" = "-m venv" || exit 1\n{venv}\n')
+    maker.chmod(0o755)
+    environ = {"HOME": str(tmp_path / home), "PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin"}
+    environ |= {"XDG_DATA_HOME": str(tmp_path / data)} if data else {}
+    line = taskpython.how_to_make(environ)
+    shell = ["sh", "-c", f"{line} && printenv KERNELPILOT_PYTHON"]
+    said = subprocess.run(shell, env=environ, capture_output=True, text=True, check=True, timeout=60).stdout
+    argv = explicit_argv(tmp_path, {"KERNELPILOT_PYTHON": said})
+    assert find(explicit=argv).framework == "numpy"
+    assert find(environ={**environ, "PATH": ""}).argv == argv
+    with pytest.raises(ToolMissing) as caught:
+        find(environ={"HOME": str(tmp_path), "PATH": ""})
+    assert caught.value.fix == taskpython.how_to_make({"HOME": str(tmp_path)})
 
 
 def test_an_environment_without_frameworks_or_too_old_is_passed_over_with_its_reason(tmp_path: Path) -> None:
@@ -61,9 +92,9 @@ def test_the_tools_own_environment_is_never_taken_by_accident(tmp_path: Path, mo
 
 
 def test_a_named_python_that_fails_is_not_passed_over(tmp_path: Path) -> None:
-    good = fake_python(tmp_path / "good", facts())
+    fake_python(tmp_path / ".local/share/kernelpilot/task-venv/bin/python", facts())
     with pytest.raises(ToolMissing, match="no-such-python"):
-        find(explicit=["no-such-python"], fallback=good)
+        find(explicit=["no-such-python"], environ={"HOME": str(tmp_path)})
     with pytest.raises(ToolMissing, match="cannot be asked"):
         find(explicit=[str(fake_python(tmp_path / "mute", "not json"))])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import random
 import shutil
 from pathlib import Path
@@ -26,6 +27,7 @@ from kernelpilot_helpers.policy import POLICY, Policy
 from kernelpilot_helpers.records import Fault
 from kernelpilot_helpers.referee import finishing, gating
 from tests import referee_sim, report_sim
+from tests.contract.test_docs import parses
 
 FINAL = "artifacts/FINAL.md"
 RULES = {rule.id: rule for rule in FINAL_RULES}
@@ -286,7 +288,10 @@ def test_the_command_commits_once_and_tells_both_times(judged: Path, monkeypatch
     again = json.loads(CliRunner().invoke(report_command.command, argv, standalone_mode=False).stdout)
     assert (again["commits"], again["changed"]) == ([], False)
     talk = CliRunner().invoke(report_command.command, ["--final", "--repo", str(judged)], standalone_mode=False)
-    assert talk.stdout == "nothing has changed: no commit\nthe gate is red: kernelpilot gate --final\n"
+    lines = talk.stdout.splitlines()
+    assert lines[:2] == ["nothing has changed: no commit", "the gate is red: kernelpilot gate --final"]
+    assert lines[2].startswith("NOT FINISHED: v003_wide is 1.2x the baseline") and len(lines) == 3
+    assert f"**{lines[2]}** [artifacts/lineage.jsonl]" in (judged / FINAL).read_text().split("\n")[:6]
     assert CliRunner().invoke(report_command.command, ["--final", "--out", "x"]).exit_code == 2
 
 
@@ -304,6 +309,58 @@ def test_a_plain_report_after_the_final_one_leaves_git_clean(judged: Path, monke
     assert said == {"report": str(judged / ".kernelpilot" / "report.html")}
     assert "not judged: no gate here" in Path(said["report"]).read_text()
     assert proc.dirty(judged) == []
+
+
+def test_how_to_reproduce_leaves_the_gate_green_when_it_is_followed(judged: Path) -> None:
+    """Breaks when a printed command is a usage error, undoes a decision, or leaves a page that is out of date."""
+    finishing.finish(judged, clock=referee_sim.clock, judge=finishing.gate_of)
+    text = (judged / FINAL).read_text().partition("## How to reproduce")[2].partition("```sh\n")[2].partition("```")[0]
+    commands = [line.partition("    #")[0] for line in text.splitlines()]
+    assert commands == [
+        "kernelpilot ledger check",
+        'kernelpilot attempt wide --again --motivation "recheck"',
+        "kernelpilot report --final",
+        "kernelpilot gate --final",
+    ]
+    assert [said for line in commands if (said := parses(line))] == []
+
+    def stale() -> list[str]:
+        return [f.what for f in gating.gate(judged, final=True).findings if f.rule not in ("3", "24", "25")]
+
+    assert stale() == []
+    referee_sim.attempt(judged, FakeLab(speedup=1.2), "wide", again=True)
+    assert any("(recheck)" in what for what in stale())
+    assert finishing.finish(judged, clock=referee_sim.clock, judge=finishing.gate_of).commits
+    assert stale() == []
+
+
+def test_the_inventory_says_what_is_lacking_and_no_phase_of_a_loop(judged: Path) -> None:
+    """Breaks when an unfinished task's page looks finished, or the loop's end makes the page stale."""
+    loop = report_sim.loop(judged)
+    texts = {
+        report.final_text(report.final_facts(report_sim.evidence_of(judged, loop=one), POLICY))
+        for one in (loop, dataclasses.replace(loop, phase="FINALIZE"), dataclasses.replace(loop, phase="COMPLETE"))
+    }
+    (text,) = texts
+    assert text.split("\n")[4].startswith("**NOT FINISHED: v003_wide is 1.2x the baseline")
+    assert "completed" not in text
+    told = [line.split(":")[0] for line in text.split("\n") if line.startswith("- rule ")]
+    assert len(told) == len(set(told)) > 5
+
+
+def test_an_error_stands_beside_its_limit(judged: Path) -> None:
+    """Breaks when 1.6 is called correct and the reader knows of a limit of 1.5 alone: few rows have a wider one."""
+    facts = report_sim.evidence_of(judged)
+    text = (
+        report.final_text(report.final_facts(facts, POLICY)).partition("## Correctness matrix")[2].partition("\n## ")[0]
+    )
+    table = [[cell.strip() for cell in line.split("|")] for line in text.split("\n") if line.startswith("| ")]
+    at = table[0].index("Limit at least")
+    limits = {line[1]: line[at] for line in table[1:]}
+    outputs = {case.case_id: next(o.shape for o in case.tensors if o.role in ("out", "inout")) for case in facts.cases}
+    few = {name for name, shape in outputs.items() if math.prod(shape[:-1]) == 1}
+    many = {name for name, shape in outputs.items() if math.prod(shape[:-1]) >= 64}
+    assert {limits[name] for name in few} == {"5.45"} and {limits[name] for name in many} == {"1.5"}
 
 
 def test_the_gate_itself_names_a_byte_added_after_the_inventory(judged: Path) -> None:

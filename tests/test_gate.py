@@ -249,6 +249,20 @@ def test_a_later_improvement_on_the_selected_version_must_be_selected() -> None:
     assert found(evidence(rows=(BASELINE, row(), later, void, back)), "13") == []
 
 
+def test_a_recheck_that_takes_the_claim_back_is_told() -> None:
+    """Breaks when a selected version that a recheck found slower than the baseline, or broken, still ends the task."""
+    slow = row("v002_fused", kind="recheck", verdict="REGRESSED", gain=gain(0.8), vs_baseline=gain(0.8))
+    for again, told in (
+        (slow, 1),
+        (row("v002_fused", kind="recheck", verdict="BROKEN", gain=None, vs_baseline=None, reason="crash: x"), 1),
+        (row("v002_fused", kind="recheck", verdict="BROKEN", gain=None, vs_baseline=None, reason="interrupted: x"), 0),
+        (row("v002_fused", kind="recheck", verdict="REGRESSED", gain=gain(0.8), incumbent="v009_other"), 0),
+    ):
+        e = evidence(rows=(BASELINE, row(), again))
+        assert len([f for f in found(e, "13") if "does not hold" in f[2]]) == told, again
+        assert gate.decide(e, POLICY, final=True).done.why.count("does not hold") == told
+
+
 def test_a_version_that_is_not_correct_may_not_stay_selected() -> None:
     """Breaks when a decision row, or a tune run after the verdict, leaves a wrong version selected and all done."""
     wrong = row(verdict="WRONG", gain=None, vs_baseline=None, status="rejected", reason="wrong.shape: x")

@@ -15,6 +15,7 @@ from kernelpilot_helpers.gate.rules_loop import gains
 from kernelpilot_helpers.ledger import Idea
 from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.records import Fault
+from kernelpilot_helpers.referee import attempt as attempts
 from kernelpilot_helpers.referee import gating, locking, selecting
 from tests.evidence_sim import (
     BASELINE,
@@ -119,6 +120,22 @@ def test_weak_rounds_are_counted_by_round_and_a_round_without_a_correct_attempt_
     assert [(name, best and round(best, 3), ix) for name, best, ix in gains(rows)] == [
         ("round 0", 0.2, 1), ("round 1", None, 2), ("v004_d", 0.002, 3),
     ]  # fmt: skip
+
+
+def test_what_speaks_of_the_machine_or_repeats_a_version_is_no_weak_round() -> None:
+    """Breaks when a busy machine, a killed run or a recheck is counted as a round that got nowhere."""
+    assert facts.VOID == attempts.REPEATABLE
+    reasons = ("suspect.clock: x", "machine.unfit", "interrupted", "harness.x: y", "oracle.died", "evidence.garbled: z")
+    void = [
+        row(f"v{n:03d}_m", round=n, verdict="AMBIGUOUS", gain=gain(1.0), reason=reason, runs=(), confirmed_by=None)
+        for n, reason in enumerate(reasons, start=2)
+    ]
+    again = row("v020_fused", kind="recheck", round=9, gain=gain(1.5))
+    flat = row("v021_f", round=10, verdict="AMBIGUOUS", gain=gain(1.002), reason="flat: x", runs=(), confirmed_by=None)
+    assert [(name, ix) for name, _, ix in gains((*void, again, flat))] == [("round 10", 7)]
+    short = row(vs_baseline=gain(1.05), gain=gain(1.05))
+    e = evidence(rows=(BASELINE, short, *void))
+    assert "no stop decision" in found(e, "30", final=True)[0][1]
 
 
 def test_the_end_needs_the_target_or_a_decision_and_only_at_the_end() -> None:

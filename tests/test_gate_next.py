@@ -12,15 +12,28 @@ from click.testing import CliRunner
 
 from kernelpilot_helpers import gate
 from kernelpilot_helpers.cli import group
-from kernelpilot_helpers.evidence.model import MISSING, Evidence, TuningFacts
+from kernelpilot_helpers.evidence.model import MISSING, CommitFacts, Evidence, TuningFacts
+from kernelpilot_helpers.gate import facts
+from kernelpilot_helpers.gate.final_facts import FINAL_PATH
+from kernelpilot_helpers.gate.final_rules import final_facts
+from kernelpilot_helpers.gate.final_text import final_text
 from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.records import Fault
-from tests.evidence_sim import BASELINE, GIT, GOOD, LOOP, evidence, gain, git, row
+from tests.evidence_sim import BASELINE, GIT, GOOD, LOOP, TASK, decision, evidence, gain, git, row
 from tests.tuning_sim import built, tuned
 
 MAP = built(tuned("v001_fused"))
 TABLE: Any = object()
 HOLDS = TuningFacts(map=MAP, table=TABLE)
+
+AT_BASELINE = {f"src/{TASK}/current": "baseline\n"}
+UNTRIED = replace(
+    GIT,
+    commits=tuple(replace(c, trees={}) for c in GIT.commits),
+    head_variants={},
+    variants={},
+    current_tree=BASELINE.tree,
+)
 
 NEXT: list[tuple[Evidence, str]] = [
     (evidence(tuning=HOLDS), "kernelpilot report --final"),
@@ -29,8 +42,13 @@ NEXT: list[tuple[Evidence, str]] = [
     (evidence(tuning=TuningFacts(map=MAP)), "kernelpilot dispatch"),
     (evidence(rows=(BASELINE, row(vs_baseline=gain(1.05)))), "kernelpilot attempt"),
     (evidence(loop=None), '"$(kernelpilot root)/vendor/humanize/scripts/setup-rlcr-loop.sh"'),
-    (git(nested=("x",)), "rm -rf x/.git  (rule 2, x:".replace("  ", " ")),
-    (evidence(tuning=HOLDS, loop=replace(LOOP, phase="COMPLETE")), "finished"),
+    (git(nested=("x",)), "rm -rf x/.git  # rule 2, x: a repository inside"),
+    (evidence(tuning=HOLDS, loop=replace(LOOP, phase="COMPLETE")), "kernelpilot report --final"),
+    (evidence(tuning=HOLDS, loop=replace(LOOP, phase="FINALIZE")), "kernelpilot report --final"),
+    (
+        evidence(loop=replace(LOOP, phase="CANCEL"), rows=(BASELINE,), git=UNTRIED, files=AT_BASELINE),
+        f"{facts.SETUP}  # the loop ended as CANCEL",
+    ),
 ]
 
 
@@ -41,13 +59,41 @@ def test_next_is_one_line_that_says_what_to_do_now(at: Evidence, says: str) -> N
     assert line.startswith(says) and "\n" not in line
 
 
+def ended(phase: str) -> Evidence:
+    """A task that nobody made faster, its stop decision and its inventory, in a loop of this phase."""
+    wrong = row(verdict="WRONG", gain=None, vs_baseline=None, confirmed_by=None, status="rejected", reason="wrong.tail")
+    base = {"version": "v000_baseline", "variant": "baseline", "tree": BASELINE.tree, "commit": BASELINE.commit}
+    stop = decision("select: stop: the roof", **base)
+    commit = CommitFacts(commit="d" * 40, paths=(FINAL_PATH,))
+    history = replace(GIT, current_tree=BASELINE.tree, commits=(*GIT.commits, commit))
+    e = evidence(rows=(BASELINE, wrong, stop), files=AT_BASELINE, loop=replace(LOOP, phase=phase), git=history)
+    return replace(e, files={**AT_BASELINE, FINAL_PATH: final_text(final_facts(e, POLICY))})
+
+
+def test_the_end_is_judged_by_the_rules_of_the_end() -> None:
+    """Breaks when next says finished where gate --final blocks, or sends FINALIZE back to a round's summary."""
+
+    def says(at: Evidence) -> str:
+        return gate.next_step(at, gate.decide(at, POLICY, final=False))
+
+    for phase, line in (
+        ("COMPLETE", "finished: the loop is COMPLETE"),
+        ("CANCEL", "finished: the loop is CANCEL"),
+        ("FINALIZE", "write .humanize/rlcr/x/finalize-summary.md, then stop"),
+    ):
+        at = ended(phase)
+        assert says(at).startswith(line)
+        stale = replace(at, files={**at.files, FINAL_PATH: at.files[FINAL_PATH] + "more\n"})
+        assert says(stale).startswith("kernelpilot report --final  # rule 31, artifacts/FINAL.md")
+
+
 def test_next_before_the_lock_goes_plan_stubs_lock() -> None:
     """Breaks when a newcomer with a fresh repo is sent to lock what is not written."""
     fresh = evidence(lock=Fault(where="l", what=MISSING, fix=""), rows=(), git=replace(GIT, commits=GIT.commits[1:]))
     plan = ".humanize/kernel-agent/refined-plan.md"
     for files, says in (
         ({}, "kernelpilot plan"),
-        ({plan: "x", "reference.py": 'raise NotImplementedError("x")'}, "write reference.py (still a stub), then"),
+        ({plan: "x", "reference.py": 'raise NotImplementedError("x")'}, "write reference.py, still a stub"),
         ({plan: "x", "reference.py": "x"}, "kernelpilot lock"),
     ):
         at = replace(fresh, files=files)

@@ -173,3 +173,17 @@ def test_numbers_of_both_locales_and_of_none() -> None:
     assert [quantity.number(t, "C") for t in ("n/a", "(!) n/a", "nan", "", "no data", "(0; 1)", "1e99")] == [None] * 7
     assert quantity.number("5.1 (4; 6)", "C") == 5.1
     assert quantity.number("1\u202f234,5", "comma") == 1234.5
+
+
+@pytest.mark.parametrize("name", [*REFUSED, *TEXTS])
+def test_every_refusal_is_a_line_for_a_shell_that_writes_into_nobodys_folder(name: str) -> None:
+    """Breaks when prose stands in the command, or an export is proposed beside a file that is no report."""
+    data = files.capture(name) if name in REFUSED else TEXTS[name]
+    found = ncu.digest(data, source=ncu.Input(name="ls", bytes=len(data), sha256=""), path="/bin/ls")
+    assert found.refused is not None
+    command, _, note = found.refused.fix.partition("  # ")
+    assert "/bin" not in found.refused.fix or found.refused.code.startswith("report.")
+    assert "(" not in command and ", then" not in found.refused.fix
+    assert command.startswith("ncu ")
+    assert command.endswith(".raw.csv")
+    assert note or "PROGRAM" in command or found.refused.code.startswith("report.")

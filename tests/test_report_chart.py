@@ -35,6 +35,25 @@ def test_nothing_is_drawn_outside_the_drawing(n: int) -> None:
     assert [pair for pair in found if not 0 <= pair[0] <= pair[1]] == []
 
 
+def test_a_version_that_was_not_timed_has_its_mark_too() -> None:
+    """Breaks if an attempt whose program is the incumbent's leaves a gap in the drawing, or is drawn as timed."""
+    rows = (baseline(), row(1, "IMPROVED", 1.2, 1.2), row(2, "SAME"), row(3, "SAME", 1.001), row(4, "WRONG"))
+    html = render(ReportData(task="t", epoch=1, rows=rows))
+    drawing = html.partition('aria-label="Chart of attempts"')[2].partition('class="legend"')[0]
+    marks = re.findall(r'<rect [^>]*class="untimed"><title>([^<]*)', drawing)
+    assert len(marks) == 2 and all(said.startswith("v002_try2 SAME") for said in marks)
+    assert "same or ambiguous, not timed" in html
+
+
+def test_cases_name_what_they_are_held_against() -> None:
+    """Breaks if cases against the incumbent stand below a figure against the baseline without a word."""
+    rows = (baseline(), row(1, "IMPROVED", 1.2, 1.2), row(2, "IMPROVED", 1.1, 1.3, incumbent="v001_try1"))
+    runs = {"v002_try2.2": RunFacts(run="v002_try2.2", bench=bench(1.1))}
+    html = render(ReportData(task="t", epoch=1, rows=rows, runs=runs))
+    assert "<h2>Cases of v002_try2 against v001_try1</h2>" in html
+    assert "The figure on top of this page is against the baseline." in html
+
+
 @pytest.mark.parametrize(
     ("low", "high", "want"),
     [

@@ -95,7 +95,10 @@ def test_the_end_and_the_reviewer_are_told() -> None:
     """Breaks if a reviewer that read no code is passed off as a review, or the phase is left out."""
     text = _Page(page(evidence())).text
     assert "COMPLETE in round 1 of at most 84: the loop was accepted" in text
-    assert "The reviewer was evidence-only: it read no code" in text
+    assert "When this page was written: COMPLETE" in text
+    assert "The reviewer was evidence-only: it read no code, it completed what the gate had passed." in text
+    early = _Page(page(evidence(loop=loop_facts(phase="FINALIZE")))).text
+    assert "Reviewer: evidence-only; it reads no code." in early and "it completed what" not in early
     other = _Page(page(evidence(loop=loop_facts(reviewer="codex", phase="MAXITER")))).text
     assert "Reviewer: codex." in other and "read no code" not in other
     assert "the rounds were used up without acceptance" in other
@@ -114,7 +117,7 @@ def test_the_gates_findings_are_all_there_worst_first() -> None:
     trend = msgspec.structs.replace(red().findings[0], severity="trend", rule="3")
     gate = msgspec.structs.replace(red(), findings=(trend, *red().findings))
     html = page(evidence(), gate)
-    assert cells(html, "What the gate says now") == [
+    assert cells(html, "What the gate said when this page was written") == [
         ["10", "block", EVIL, "no row cites this run", "kernelpilot attempt"],
         ["3", "trend", EVIL, "no row cites this run", "kernelpilot attempt"],
     ]
@@ -180,4 +183,4 @@ def test_the_timeline_stays_in_its_picture(n: int) -> None:
 def test_the_smallest_page_still_renders() -> None:
     """Breaks if the new sections need more than a task's name."""
     text = _Page(render(ReportData(task="t"))).text
-    assert "Rounds of the loop" in text and "What the gate says now" in text
+    assert "Rounds of the loop" in text and "What the gate said when this page was written" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from kernelpilot_helpers import plan
 from kernelpilot_helpers.cli import group
 from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.scaffold import request
+from tests import doc_files
 from tests.contract.test_docs import parses
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -124,6 +126,18 @@ def test_the_loop_skill_names_each_step_of_the_flow() -> None:
     assert set(flow.split()) - {"root"} <= said
 
 
+def test_the_monitor_line_works_for_either_client_alone(tmp_path: Path) -> None:
+    """Breaks when the first line shown needs Codex's folder: with Claude Code alone there is none."""
+    program = tmp_path / "kernelpilot"
+    program.write_text(f"#!/bin/sh\necho {shlex.quote(str(ROOT))}\n", encoding="utf-8")
+    program.chmod(0o755)
+    for page in (LOOP / "SKILL.md", ROOT / "docs" / "prompt-cards.md"):
+        line = next(x for x in code(page.read_text(encoding="utf-8")) if x.startswith("source "))
+        env = {"HOME": str(tmp_path), "PATH": f"{tmp_path}:/usr/bin:/bin"}
+        argv = ["bash", "-c", f"{line} && type humanize >/dev/null"]
+        assert subprocess.run(argv, env=env, check=False, timeout=60).returncode == 0, page
+
+
 def test_the_check_sees_a_stale_command(tmp_path: Path) -> None:
     """Breaks if the parser check cannot fail."""
     page = (
@@ -186,12 +200,11 @@ def test_the_criteria_page_lists_the_plans_criteria() -> None:
 def test_the_example_request_is_a_request(tmp_path: Path) -> None:
     """Breaks when the request that agents copy from no longer parses."""
     text = (LOOP / "references" / "request.md").read_text(encoding="utf-8")
-    block = re.search(r"```toml\n(.*?)```", text, re.DOTALL)[1]
-    (tmp_path / "framework_gemm").mkdir()
-    (tmp_path / "framework_gemm" / "candidate.py").write_text("def entry(**_): ...\n", encoding="utf-8")
-    (tmp_path / "gemm_ref.py").write_text("def ref(**_): ...\n", encoding="utf-8")
-    made = request.parse_request(block.encode(), str(tmp_path / "request.toml"))
-    assert (made.contract.target.gpu, made.contract.target.speedup) == ("H100", 1.10)
+    assert len(doc_files.write(LOOP / "references" / "request.md", tmp_path)) == text.count("```toml") + text.count(
+        "```python"
+    )
+    made = request.parse_request((tmp_path / "request.toml").read_bytes(), str(tmp_path / "request.toml"))
+    assert (made.contract.target.gpu, made.contract.target.speedup) == ("cpu", 1.10)
     assert [c.case_id for c in made.cases] == ["m64", "m17"]
 
 

@@ -7,6 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
+INTERRUPTED = (
+    "interrupted; the next kernelpilot command (or: kernelpilot ledger render) records or reports what was under way"
+)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Exit 0 done, 1 a finding or a fault the user can mend, 2 usage, 3 our bug, 130 Ctrl-C."""
@@ -35,10 +39,12 @@ def _run(args: list[str]) -> int:
     except click.exceptions.Exit as stop:
         return int(stop.exit_code)
     except click.ClickException as error:
+        if "--json" in args:
+            print(json.dumps({"error": _usage(error)}))  # noqa: T201
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        print("interrupted; what was recorded stays recorded", file=sys.stderr)  # noqa: T201
+        print(INTERRUPTED, file=sys.stderr)  # noqa: T201
         return 130
     except KernelPilotError as error:
         _fault(error, as_json="--json" in args)
@@ -51,6 +57,14 @@ def _run(args: list[str]) -> int:
     except Exception as error:  # noqa: BLE001 - the boundary
         return _bug(error, args)
     return int(result) if isinstance(result, int) else 0
+
+
+def _usage(error: Exception) -> dict[str, str]:
+    """A usage error under the keys of any other one; ``where`` is the command that was typed."""
+    context = getattr(error, "ctx", None)
+    where = str(context.command_path) if context is not None else "kernelpilot"
+    what = error.format_message() if hasattr(error, "format_message") else str(error)
+    return {"what": what, "where": where, "fix": f"{where} --help"}
 
 
 def _of_the_world(error: Exception) -> Exception:

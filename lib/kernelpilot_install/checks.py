@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelpilot_install import taskpython
-from kernelpilot_install.demo import task_recipe
+from kernelpilot_install.demo import by_hand, task_recipe
 from kernelpilot_install.manifest import Book
 from kernelpilot_install.options import TORCH_SPEC, Options
 from kernelpilot_install.places import Places
@@ -55,7 +55,7 @@ def run(o: Options, *, at: Places, env: Mapping[str, str], pip: Pip) -> int:
         print("dry run: nothing was changed")
         return 0
     with opened(at) as book:
-        ensure([tool, task_recipe(at)], book, pip)
+        ensure([tool] if by_hand(at) else [tool, task_recipe(at)], book, pip)
         torch = _torch_python(o, at, env, book, pip)
     static = () if o.pytest_args else _static(tool.path, at.clone)
     with private_environment(env) as private:

@@ -13,8 +13,11 @@ from kernelpilot_install.options import Options
 from kernelpilot_install.places import Places
 from kernelpilot_install.plan import tool_recipe
 from kernelpilot_install.private import private_environment
+from kernelpilot_install.problems import InstallError
 from kernelpilot_install.steps import ensure, opened
 from kernelpilot_install.venvs import Pip, Recipe, read_stamp
+
+FOLDER = "kernelpilot-demo"
 
 
 def task_recipe(at: Places) -> Recipe:
@@ -32,13 +35,38 @@ def demo_recipe(o: Options, at: Places) -> Recipe:
     return recipe
 
 
-def fresh_folder(here: Path) -> Path:
-    """``kernelpilot-demo`` in ``here``, numbered when that exists."""
-    folder, n = here / "kernelpilot-demo", 1
+def fresh(wanted: Path) -> Path:
+    """``wanted``, numbered when that exists."""
+    folder, n = wanted, 1
     while folder.exists() or folder.is_symlink():
         n += 1
-        folder = here / f"kernelpilot-demo-{n}"
+        folder = wanted.with_name(f"{wanted.name}-{n}")
     return folder
+
+
+def by_hand(at: Places) -> bool:
+    """True when the user made the venv for tasks with the printed line: used as it is, and never rebuilt."""
+    task = task_recipe(at)
+    if read_stamp(task.path) is not None or not task.python.exists():
+        return False
+    return taskpython.probe([str(task.python)], taskpython.NUMPY) is not None
+
+
+def _vacant(o: Options, at: Places) -> Path:
+    """The folder for this run. Raises InstallError when the one named holds something."""
+    free = fresh(Path.cwd() / FOLDER)
+    if o.directory is None:
+        if free.name != FOLDER:
+            print(f"- {FOLDER} is kept as an earlier run left it; this one goes to {free.name}")
+        return free
+    if o.directory.is_symlink() or (o.directory.exists() and (not o.directory.is_dir() or any(o.directory.iterdir()))):
+        again = f"{shlex.quote(str(at.clone / 'install.sh'))} --demo --dir"
+        raise InstallError(
+            "is there and not empty: a demo needs a folder of its own",
+            where=str(o.directory),
+            fix=f"{again} {shlex.quote(str(fresh(o.directory.absolute())))}",
+        )
+    return o.directory
 
 
 def run(o: Options, *, at: Places, env: Mapping[str, str], pip: Pip) -> int:
@@ -47,10 +75,10 @@ def run(o: Options, *, at: Places, env: Mapping[str, str], pip: Pip) -> int:
     if env.get("KERNELPILOT_PYTHON") and (found is None or found.source != "KERNELPILOT_PYTHON"):
         print(f"note: KERNELPILOT_PYTHON={env['KERNELPILOT_PYTHON']} has no numpy or torch, so it is not used")
     tool, task = demo_recipe(o, at), task_recipe(at)
-    folder = o.directory or fresh_folder(Path.cwd())
+    folder = _vacant(o, at)
     command = found.command if found else shlex.quote(str(task.python))
     argv = [str(tool.path / "bin" / "kernelpilot"), "demo", "--dir", str(folder)]
-    recipes = [tool] if found else [tool, task]
+    recipes = [tool] if found or by_hand(at) else [tool, task]
     if o.dry_run:
         for r in recipes:
             print(f"would make sure of the venv {r.path}")
@@ -59,7 +87,7 @@ def run(o: Options, *, at: Places, env: Mapping[str, str], pip: Pip) -> int:
         return 0
     with opened(at) as book:
         ensure(recipes, book, pip)
-    print(f"- the demo, in {folder}; its task Python: {command} ({found.source if found else 'made for it'})")
+    print(f"- the demo, in {folder}; its task Python: {command} ({found.source if found else 'numpy only'})")
     with private_environment(env) as private:
         private["KERNELPILOT_PYTHON"] = command
         code = subprocess.run(argv, env=private, check=False, stdin=subprocess.DEVNULL).returncode

@@ -25,6 +25,10 @@ class Places:
     """The same as Codex spells it in its own records: with links followed where CODEX_HOME is set, else as it is."""
     claude: Path
     """Claude Code's user folder."""
+    cache: Path
+    """The runtime's copies, the search tables and the device lock, all of which may be deleted at any time."""
+    loops: Path
+    """The loop runtime's registry of sessions."""
     path: str
     """PATH as the user has it."""
 
@@ -56,6 +60,7 @@ def places(env: Mapping[str, str], clone: Path) -> Places:
     home = Path(home_text)
     xdg = env.get("XDG_DATA_HOME", "")
     data_home = Path(xdg) if xdg.startswith("/") else home / ".local" / "share"
+    state = env.get("XDG_STATE_HOME", "")
     return Places(
         clone=clone,
         data=data_home / "kernelpilot",
@@ -63,6 +68,9 @@ def places(env: Mapping[str, str], clone: Path) -> Places:
         codex=Path(env.get("CODEX_HOME") or home / ".codex").absolute(),
         codex_spelt=Path(env["CODEX_HOME"]).resolve() if env.get("CODEX_HOME") else home / ".codex",
         claude=Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").absolute(),
+        cache=(Path(env["XDG_CACHE_HOME"]).absolute() if env.get("XDG_CACHE_HOME") else home / ".cache")
+        / "kernelpilot",
+        loops=(Path(state) if state.startswith("/") else home / ".local" / "state") / "humanize",
         path=env.get("PATH", ""),
     )
 

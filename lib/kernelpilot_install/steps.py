@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from kernelpilot_install import leftovers
 from kernelpilot_install.changes import Change, Tools, Venv, folders
 from kernelpilot_install.files import crash_point, locked, temporary
 from kernelpilot_install.manifest import Book, Entry
@@ -84,12 +85,14 @@ def uninstall(o: Options, *, at: Places) -> int:
             with contextlib.suppress(OSError):
                 at.data.rmdir()
         print(f"nothing is installed: there is no {at.manifest}")
+        _rest(o, at)
         return 0
     if o.dry_run:
         for entry in reversed(Book(at.manifest).manifest.entries):
             verdict = judge(entry)
             if verdict.act != "gone" or entry.kind == "dir":
                 print(f"would {_words(entry, verdict.act, verdict.why)}")
+        print("\n".join(leftovers.clear_cache(at, dry_run=True)) or "no cache of ours to remove")
         print("dry run: nothing was changed")
         return 0
     own = {str(p) for p in (at.data, *at.data.parents)}
@@ -106,8 +109,14 @@ def uninstall(o: Options, *, at: Places) -> int:
         at.data.rmdir()
     if any(Path(e.path).is_relative_to(at.codex) for e in newest_first):
         print("restart Codex: a running one still shows what was removed")
+    _rest(o, at)
     print("uninstalled" if not left else f"uninstalled, but {left} left as named above")
     return 1 if left else 0
+
+
+def _rest(o: Options, at: Places) -> None:
+    for line in (*leftovers.clear_cache(at, dry_run=o.dry_run), *leftovers.others(at, Path.cwd())):
+        print(line)
 
 
 def _undo(entries: Iterable[Entry], book: Book) -> int:

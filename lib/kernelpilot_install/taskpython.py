@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NUMPY_OR_TORCH = "try:\n    import numpy\nexcept Exception:\n    import torch\n"
+NUMPY = "import numpy\n"
 TORCH = "import torch\n"
+MADE = Path("kernelpilot", "task-venv")
+"""Below the data home: the venv that ``--demo`` makes, or the user with the line of ``how_to_make``."""
 _CODE = "import sys\nif sys.version_info < (3, 10):\n    sys.exit(3)\n{imports}print(sys.executable)"
 
 
@@ -21,6 +24,32 @@ class Found:
     command: str
     """As KERNELPILOT_PYTHON wants it: shell words."""
     source: str
+
+
+def made(env: Mapping[str, str]) -> Path | None:
+    """The interpreter of our small venv for tasks, None where there is none."""
+    folder = _folder(env)
+    python = None if folder is None else folder / "bin" / "python"
+    return python if python is not None and python.exists() else None
+
+
+def how_to_make(env: Mapping[str, str]) -> str:
+    """One line for a shell: make that venv with numpy and name it as the task's Python."""
+    folder, home = _folder(env), env.get("HOME", "")
+    if folder is None or (folder == Path(home, ".local", "share") / MADE and home == shlex.quote(home)):
+        path = f"~/.local/share/{MADE}"
+        named = f"{path}/bin/python"
+    else:
+        path = shlex.quote(str(folder))
+        named = shlex.quote(shlex.quote(str(folder / "bin" / "python")))  # the variable holds shell words
+    return f"python3 -m venv {path} && {path}/bin/pip install numpy && export KERNELPILOT_PYTHON={named}"
+
+
+def _folder(env: Mapping[str, str]) -> Path | None:
+    xdg, home = env.get("XDG_DATA_HOME", ""), env.get("HOME", "")
+    if xdg.startswith("/"):
+        return Path(xdg) / MADE
+    return Path(home, ".local", "share") / MADE if home.startswith("/") else None
 
 
 def probe(argv: list[str], imports: str) -> str | None:

@@ -115,7 +115,7 @@ def test_gpu_and_ncu_when_they_are_there(world: World, tmp_path: Path) -> None:
         (programs / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         (programs / name).chmod(0o755)
     world.env["PATH"] = f"{programs}:{world.env['PATH']}"
-    assert world.one("gpu").what == "GPU 0: NVIDIA H200"
+    assert world.one("gpu").what.startswith("GPU 0: NVIDIA H200: here")
     assert world.one("ncu").what.startswith("Version 2026.1.0.0")
 
 
@@ -126,3 +126,45 @@ def test_a_program_that_hangs_is_left_behind_with_its_children(tmp_path: Path) -
     slow.chmod(0o755)
     answer = ask.ask([str(slow)], env=os.environ, cwd=tmp_path, seconds=0.3)
     assert (answer.code, answer.why) == (None, "did not answer within 0 s")
+
+
+def test_the_small_venv_is_the_last_task_python(world: World, tmp_path: Path) -> None:
+    """Breaks when the venv that the fix makes is not found, is preferred to the user's, or the fix is no command."""
+    answers = "#!/bin/sh\necho '/x|numpy|2.1'\n"
+    small = world.home / ".local/share/kernelpilot/task-venv/bin/python"
+    small.parent.mkdir(parents=True)
+    small.write_text(answers, encoding="utf-8")
+    small.chmod(0o755)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    world.env["PATH"] = str(programs)
+    found = {c.name: c for c in world.look(task_argv=None)}
+    assert found["task-python"].what == f"{shlex.quote(str(small))} has numpy 2.1"
+    (programs / "python3").write_text(answers, encoding="utf-8")
+    (programs / "python3").chmod(0o755)
+    assert world.one("task-python", task_argv=None).what.startswith(str(programs))
+    (programs / "python3").unlink()
+    small.unlink()
+    fix = world.one("task-python", task_argv=None).fix
+    assert shlex.split(fix)[:3] == ["python3", "-m", "venv"]
+    assert Path(shlex.split(fix)[3]) == small.parents[1]
+
+
+def test_a_gpu_that_no_version_measures_yet_is_said_and_sends_nobody_in_a_circle(world: World) -> None:
+    """Breaks when an agent with a GPU task is sent to a command that answers `not locked`."""
+    said = world.one("gpu")
+    assert said.status == "warn"
+    assert "cannot be measured by this version yet" in said.what
+    assert "kernelpilot" not in said.fix
+
+
+def test_every_fix_that_starts_with_a_program_is_a_line_for_a_shell(world: World) -> None:
+    """Breaks when prose is glued to a command: what stands behind it must be a comment."""
+    repo(world, "/absent/kernelpilot")
+    (world.folder / ".humanize" / "rlcr" / "2026-11-30_08-00-00").mkdir(parents=True)
+    (world.folder / ".humanize/rlcr/2026-11-30_08-00-00/journal.jsonl").write_text("", encoding="utf-8")
+    fixes = {c.name: c.fix for c in world.look()}
+    for name in ("command", "clients", "evidence", "heartbeat"):
+        command, _, _ = fixes[name].partition("  # ")
+        assert "(" not in command and "; " not in command and ", " not in command, fixes[name]
+        assert subprocess.run(["sh", "-n", "-c", fixes[name]], check=False).returncode == 0, fixes[name]

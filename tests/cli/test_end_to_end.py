@@ -174,13 +174,17 @@ def _run_bare(bundle: Path, python: str) -> None:
 )
 def test_a_job_that_ran_elsewhere_gives_the_same_verdict(repo: Path, tmp_path: Path, python: str) -> None:
     """Breaks when another machine needs something of ours, or its raw results are judged differently."""
-    bundle = _exported(repo, tmp_path)
-    _run_bare(bundle, python)
-    said = answer("job", "import", str(bundle), cwd=repo)
+    for n in range(3):
+        (tmp_path / str(n)).mkdir()
+        bundle = _exported(repo, tmp_path / str(n))
+        _run_bare(bundle, python)
+        said = answer("job", "import", str(bundle), cwd=repo)
+        if not said["reason"].startswith(("suspect.", "machine.")):
+            break  # a machine that is too busy to be believed says so itself, and is asked again
     assert said["verdict"] == "IMPROVED" and set(said) >= KEYS and len(said["run_ids"]) == 3
     assert kernelpilot("ledger", "check", cwd=repo).stdout.strip() == "the ledgers agree with the lineage"
     twice = kernelpilot("job", "import", str(bundle), cwd=repo, code=1)
-    assert "incumbent" in twice.stderr
+    assert "its results are in this repo already" in twice.stderr
     assert kernelpilot("ledger", "check", cwd=repo).returncode == 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 import click
 import pytest
 
+from kernelpilot_helpers.__main__ import main
 from kernelpilot_helpers.cli import COMMANDS, group
 
 CONTEXT = click.Context(group)
@@ -69,5 +71,35 @@ def test_an_unknown_command_is_usage() -> None:
         [sys.executable, "-m", "kernelpilot_helpers", "atempt"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert "No such command" in done.stderr
+    assert "No such command 'atempt'. Did you mean 'attempt'?" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_word_that_is_like_no_command_gets_no_guess(capsys: pytest.CaptureFixture[str]) -> None:
+    """Breaks when any word at all is answered with some command."""
+    assert main(["zzz"]) == 2
+    assert "No such command 'zzz'.\n" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("argv", "where", "what"),
+    [
+        (["tunee"], "kernelpilot", "No such command 'tunee'. Did you mean 'tune'?"),
+        (["attempt", "x", "--motivatoin", "y"], "kernelpilot attempt", "No such option"),
+        (["knowledge", "search", "  "], "kernelpilot knowledge search", "TEXT is empty"),
+        (["ncu", "digest"], "kernelpilot ncu digest", "Missing argument 'FILE'"),
+    ],
+)
+def test_a_usage_error_with_json_is_an_object(
+    argv: list[str], where: str, what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Breaks when a script that asked for JSON gets an empty stdout, or stderr loses the words for people."""
+    assert main([*argv, "--json"]) == 2
+    said = capsys.readouterr()
+    error = json.loads(said.out)["error"]
+    assert sorted(error) == ["fix", "what", "where"]
+    assert error["what"].startswith(what)
+    assert (error["where"], error["fix"]) == (where, f"{where} --help")
+    assert what in said.err
+    assert main(argv) == 2
+    assert capsys.readouterr().out == ""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kernelpilot_install import checks, demo, taskpython
+from kernelpilot_install.problems import InstallError
 
 SPY = """#!/bin/sh
 for v in HOME CODEX_HOME CLAUDE_CONFIG_DIR XDG_STATE_HOME; do
@@ -56,6 +57,40 @@ def test_the_demo_runs_privately_with_a_task_python_of_its_own(spied, tmp_path: 
     assert not spied.at.shim.exists()
     assert "install task-venv -r requirements-task.lock" in spied.pip.calls
     assert not any("torch" in c for c in spied.pip.calls)
+
+
+def test_an_earlier_demo_is_kept_and_that_is_said(spied, tmp_path: Path, capsys) -> None:
+    """Breaks when a second demo silently goes elsewhere, or a full --dir is found out only after the set-up."""
+    assert demo.run(spied.options("--demo"), at=spied.at, env=spied.env, pip=spied.pip) == 0
+    assert "is kept" not in capsys.readouterr().out
+    (tmp_path / "kernelpilot-demo").mkdir()
+    assert demo.run(spied.options("--demo"), at=spied.at, env=spied.env, pip=spied.pip) == 0
+    said = capsys.readouterr().out
+    assert "- kernelpilot-demo is kept as an earlier run left it; this one goes to kernelpilot-demo-2\n" in said
+    full = tmp_path / "my dir"
+    full.mkdir()
+    options = spied.options("--demo", "--dir", str(full))
+    assert demo.run(options, at=spied.at, env=spied.env, pip=spied.pip) == 0
+    (full / "x").write_text("", encoding="utf-8")
+    calls = list(spied.pip.calls)
+    with pytest.raises(InstallError) as e:
+        demo.run(options, at=spied.at, env=spied.env, pip=spied.pip)
+    assert e.value.fix == f"'{spied.clone}/install.sh' --demo --dir '{full}-2'"
+    assert spied.pip.calls == calls
+
+
+def test_a_task_venv_made_by_hand_is_used_as_it_is(spied, monkeypatch) -> None:
+    """Breaks when the venv of doctor's own fix stands in the way of --demo and --test, or is rebuilt by them."""
+    python = spied.at.data / "task-venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text("mine", encoding="utf-8")
+    monkeypatch.setattr(taskpython, "probe", lambda argv, _i: argv[0] if argv == [str(python)] else None)
+    assert demo.run(spied.options("--demo"), at=spied.at, env=spied.env, pip=spied.pip) == 0
+    assert said(spied)[1].split("|")[0] == f"'{python}'"
+    assert checks.run(spied.options("--test", "x"), at=spied.at, env=spied.env, pip=spied.pip) == 0
+    assert not any(c.startswith(("make task-venv ", "install task-venv ")) for c in spied.pip.calls)
+    assert spied.run("--uninstall") == 0
+    assert python.read_text(encoding="utf-8") == "mine"
 
 
 def test_the_demos_exit_code_is_passed_on(spied) -> None:

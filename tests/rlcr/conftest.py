@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.rlcr.real import Real
+from tests.rlcr.real import RLCR, Real
 
 
 @pytest.fixture(scope="session")
 def stages(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Real]:
     base, saved = tmp_path_factory.mktemp("loop"), tmp_path_factory.mktemp("saved")
     made = Real(base / "at")
+    made.run(RLCR, "status")  # leaves the runtime's bytecode in HOME, which a test would else pay for
     shutil.copytree(made.base, saved / "real", symlinks=True)
     done = made.setup()
     assert done.returncode == 0, done.stderr

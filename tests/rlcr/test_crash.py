@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from rlcr.views import FINAL_FORM
 from tests.rlcr.real import CANCEL, RLCR, ROOT, SESSION, Real
 
 APPEND = ("before", "torn", "after")
@@ -22,6 +23,7 @@ MOVE_POINTS = (
 STOP_POINTS = ("stop.locked", "stop.gate", "stop.evidence", *MOVE_POINTS, "stop.delivered")
 TAMPER_POINTS = tuple(f"append.tamper.{p}" for p in APPEND)
 REVIEW_POINTS = (*(f"append.review.{p}" for p in APPEND), "stop.review")
+ASIDE_POINTS = ("publish.aside", "publish.files", "publish.state", "append.done.before", "append.done.torn")
 COMMAND_POINTS = tuple(f"append.{kind}.{p}" for kind in ("cancel", "resume", "adopt") for p in APPEND)
 
 
@@ -32,7 +34,7 @@ def test_every_crash_point_has_a_case() -> None:
         for point in re.findall(r"""crash\(f?["']([^"']+)["']\)""", path.read_text()):
             kinds = ("setup", "intent", "done", "tamper", "review", "cancel", "resume", "adopt")
             named |= {point.replace("{kind}", kind) for kind in kinds} if "{kind}" in point else {point}
-    assert named == {*SETUP_POINTS, *STOP_POINTS, *TAMPER_POINTS, *REVIEW_POINTS, *COMMAND_POINTS}
+    assert named == {*SETUP_POINTS, *STOP_POINTS, *TAMPER_POINTS, *REVIEW_POINTS, *ASIDE_POINTS, *COMMAND_POINTS}
 
 
 def clean(real: Real) -> None:
@@ -99,6 +101,27 @@ def test_the_last_stop(worked: Real, point: str) -> None:
     # Once the registry has let the session go there is nobody left to tell; the journal and the state file say it.
     assert "COMPLETE" in said.get("systemMessage", "") or (said == {} and point in ("settle.end", "stop.print"))
     assert {p.name for p in worked.loop.glob("*state.md")} == {"complete-state.md"}
+    clean(worked)
+
+
+@pytest.mark.parametrize("point", ASIDE_POINTS)
+def test_a_second_visit_to_finalize(worked: Real, point: str) -> None:
+    final = worked.loop / "finalize-summary.md"
+    worked.answer(met=True)
+    worked.stop()
+    final.write_text("# Finalize summary\n\nfirst\n")
+    worked.answer(met=False)
+    worked.stop("lost")
+    assert worked.at == ("BUILD", 1)
+    worked.work(1)
+    worked.answer(met=True)
+    worked.stop("met", crash=point)
+    worked.stop("met")
+    assert worked.at == ("FINALIZE", 1)
+    assert (worked.loop / "finalize-summary-1.md").read_text() == "# Finalize summary\n\nfirst\n"
+    assert final.read_text() == FINAL_FORM, "set aside once, and the form not after it"
+    final.write_text("# Finalize summary\n\nsecond\n")
+    assert "COMPLETE" in worked.stop("final")["systemMessage"]
     clean(worked)
 
 

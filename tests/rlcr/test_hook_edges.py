@@ -151,14 +151,15 @@ def test_a_lock_that_is_never_given_back_is_let_go_at_three(worked: Real, monkey
     assert [s.get("decision") for s in said] == ["block", "block", None]
 
 
-def test_twenty_stops_at_once_are_one(worked: Real) -> None:
+def test_eight_stops_at_once_are_one(worked: Real) -> None:
+    # No more: on a busy machine the last of twenty begins later than TWIN_S after the first answer.
     said: list[Any] = []
-    threads = [threading.Thread(target=lambda: said.append(worked.stop())) for _ in range(20)]
+    threads = [threading.Thread(target=lambda: said.append(worked.stop())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(said) == 20 and all(s == said[0] for s in said) and worked.at == ("BUILD", 1)
+    assert len(said) == 8 and all(s == said[0] for s in said) and worked.at == ("BUILD", 1)
     assert worked.log.read_text() == "BUILD 0\n"
 
 

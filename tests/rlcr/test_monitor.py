@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from rlcr import monitor, monitor_text
+from rlcr.model import Done
 from rlcr.review import log_dir
+from rlcr.views import tracker
 from tests.rlcr import sim
 from tests.rlcr.loop_bench import LOOP, git, project_in, with_loop
 
@@ -40,8 +42,11 @@ def test_a_snapshot_says_where_the_loop_stands(project: Path) -> None:
     assert (found["loop"], found["phase"], found["round"], found["max"]) == (LOOP, "BUILD", 0, 84)
     assert (found["active"], found["unfinished"], found["blocks"], found["reviewer"]) == (True, False, 1, "codex")
     assert found["gate"] == {"at": sim.AT, "pass": False, "done": False, "findings": ["12:v003"]}
-    assert found["last_event"] == {"kind": "done", "at": sim.AT, "age_s": 125}
-    assert found["criteria"] == {"met": 1, "total": 3}
+    assert found["last_event"] == {
+        "kind": "stop", "at": sim.AT, "age_s": 125, "round": 0, "outcome": "block",
+        "reason": "Round 0: the gate is red, 1 to mend; the round is not over",
+    }  # fmt: skip
+    assert found["criteria"] == {"met": 1, "total": 3, "kept": True}
     assert (found["started"], found["plan"], found["verdict"], found["faults"]) == (
         sim.AT,
         ".humanize/plan.md",
@@ -94,11 +99,44 @@ def test_the_text_holds_every_figure_and_no_control_character(project: Path) -> 
     found["plan"] = "plan\x1b[2J.md"
     text = monitor_text.render(found)
     for shown in (
-        "0 of 84", "BUILD (active: building)", "FAIL, not done, 1 finding: 12:v003", "done, 2 min ago",
+        "0 of 84", "BUILD (active: building)", "FAIL, not done, 1 finding: 12:v003", "- (none yet)",
+        "Stop of round 0: block (Round 0: the gate is red, 1 to mend; the round is not over), 2 min ago",
         "1 of 3 verified", "0 open, 0 queued", "~0 +0 -0 ?0", "plan?[2J.md", "- (no reviewer has run)",
     ):  # fmt: skip
         assert shown in text
     assert "\x1b" not in text and "FAULT" not in text
+
+
+def test_an_end_by_the_evidence_alone_is_told_as_that(project: Path) -> None:
+    """Breaks when a loop that has no reviewer seems to wait for one, or "files are in place" is its last event."""
+    loop = project / ".humanize" / "rlcr" / LOOP
+    loop.mkdir(parents=True)
+    tape = sim.Tape(loop)
+    tape.put(sim.setup())
+    tape.put(Done(id="setup"))
+    assert snap(project)["last_event"] == {
+        "kind": "setup", "at": sim.AT, "age_s": 125, "round": 0, "outcome": None, "reason": None,
+    }  # fmt: skip
+    for n in (1, 2):
+        state = tape.put(sim.stop(tape.state, n, checks=(sim.check(met=True),)))
+        tape.put(Done(id=state.pending))
+    text = monitor_text.render(snap(project))
+    assert "COMPLETE (ended: accepted by the evidence)" in text and "none yet" not in text
+    assert "- (no reviewer: the evidence alone decides)" in text
+    assert "Stop of round 0: COMPLETE (complete: the gate passed at this HEAD in FINALIZE), 2 min ago" in text
+
+
+def test_a_tracker_that_nobody_kept_counts_nothing_as_unverified(project: Path) -> None:
+    """Breaks when an untouched form reads as "0 of 2 verified", or one row is not enough to count as kept."""
+    loop, _ = with_loop(project)
+    form = tracker("## Goal\n\nfast\n\n## Acceptance Criteria\n\n- AC-1: a\n- AC-2: b\n")
+    path = loop / "goal-tracker.md"
+    path.write_text(form)
+    assert "Criteria      2 (tracker not kept)" in monitor_text.render(snap(project))
+    path.write_text(form + "|  |  |\n")
+    assert snap(project)["criteria"] == {"met": 0, "total": 2, "kept": False}
+    path.write_text(form + "| later | AC-2 | 1 | no time | never |\n")
+    assert "Criteria      0 of 2 verified" in monitor_text.render(snap(project))
 
 
 # --- damage --------------------------------------------------------------------------------------------------------

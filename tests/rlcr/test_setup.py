@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from rlcr import views
-from tests.rlcr.real import CANCEL, HOOK, PLAN, PLAN_TEXT, RLCR, SESSION, SETUP, Real
+from tests.rlcr.real import CANCEL, GATE, HOOK, PLAN, PLAN_TEXT, RLCR, ROOT, SESSION, SETUP, Real
 
 
 def refused(real: Real, words: str, *more: str, plan: str = PLAN) -> None:
@@ -106,6 +107,17 @@ def test_the_session_is_given_or_the_clients_and_never_guessed(real: Real) -> No
         return done.returncode, done.stderr
 
     assert "no session id" in go("--reviewer", "evidence-only")[1]
+    # Both at once, and the command that works: pasted as printed, it does.
+    code, said = go("--max", "7")
+    assert code == 1 and "no session id" in said and "the reviewer must be given" in said
+    command = said.splitlines()[-1]
+    assert command == f"{SETUP} {PLAN} --max 7 --session-id NAME --reviewer evidence-only"
+    assert real.run("sh", "-c", command).returncode == 0
+    assert real.lines()[0]["data"]["max"] == 7 and real.run(CANCEL).returncode == 0
+    shutil.rmtree(real.loop)
+    done = real.run(SETUP, "--plan-file", "a b.md", "--reviewer", "codex")
+    assert done.stderr.splitlines()[-1] == f"{SETUP} --plan-file 'a b.md' --reviewer codex --session-id NAME"
+    assert f"{SETUP} PLAN --session-id NAME --reviewer" in real.run(SETUP).stderr
     assert "is empty" in go("--reviewer", "evidence-only", "--session-id", " ")[1]
     both = {"CODEX_THREAD_ID": "a", "CLAUDE_CODE_SESSION_ID": "b"}
     assert "both CLAUDE_CODE_SESSION_ID and CODEX_THREAD_ID" in go("--reviewer", "evidence-only", **both)[1]
@@ -212,6 +224,46 @@ def test_the_review_time_is_cut_to_what_the_hook_allows(real: Real) -> None:
     done = real.run(SETUP, PLAN, CODEX_THREAD_ID="a", PATH=f"{tools}:{real.env['PATH']}")
     assert done.returncode == 0 and "--codex-timeout 5400 is cut to 3480" in done.stdout
     assert real.lines()[0]["data"]["timeout_s"] == 3480 and real.lines()[0]["data"]["reviewer"] == "codex"
+
+
+def test_evidence_that_may_outlast_the_hook_is_refused(real: Real) -> None:
+    # The hook has 3600 s, 60 of them kept; a reviewer needs 60 more.
+    real.evidence(3541)
+    refused(real, "may take 3541 s, and the Stop hook leaves it 3540 s: lower timeout_s in .humanize/evidence.json")
+    real.reviewer()
+    real.evidence(3481)
+    refused(real, "until their sum is at most 3480", "--reviewer", "codex")
+    real.evidence(3540)
+    assert real.setup().returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "first"),
+    [
+        ((GATE, "--help"), "USAGE: rlcr-stop-gate.sh"),
+        ((CANCEL, "-h"), "USAGE: cancel-rlcr-loop.sh"),
+        ((RLCR, "--help"), "USAGE: rlcr COMMAND"),
+        ((RLCR, "resume", "--help"), "USAGE: rlcr resume"),
+        ((RLCR, "adopt", "--help"), "USAGE: rlcr adopt --session-id ID"),
+        ((RLCR, "status", "--json", "--help"), "USAGE: rlcr status"),
+        ((RLCR, "setup", "--help"), "USAGE: setup-rlcr-loop.sh PLAN"),
+    ],
+)
+def test_help_of_every_command_does_nothing_else(looped: Real, argv: tuple[str, ...], first: str) -> None:
+    before = (looped.loop / "journal.jsonl").read_bytes()
+    done = looped.run(*argv)
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.startswith(first), done.stdout
+    assert (looped.loop / "journal.jsonl").read_bytes() == before
+
+
+def test_no_bytecode_is_left_in_the_clone(real: Real) -> None:
+    clone = real.base / "clone"
+    shutil.copytree(ROOT, clone, ignore=shutil.ignore_patterns("__pycache__"))
+    words = (PLAN, "--session-id", SESSION, "--reviewer", "evidence-only")
+    assert real.run(clone / "scripts" / "setup-rlcr-loop.sh", *words).returncode == 0
+    assert '"block"' in real.run(clone / "hooks" / "stop-hook", stdin=real.payload()).stdout
+    assert not list(clone.rglob("__pycache__"))
+    assert list((real.home / ".local/state/humanize/pycache").rglob("stop_hook*.pyc")), "and it is not made anew"
 
 
 def test_help() -> None:

@@ -4,6 +4,7 @@ import json
 import shutil
 import statistics
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -37,6 +38,9 @@ def test_three_rounds_through_real_processes(real: Real) -> None:
     real.answer(met=True)
     said = real.stop()
     assert real.at == ("FINALIZE", 2) and "finalize-prompt.md" in said["reason"]
+    by_hand = f"RLCR_PHASE=FINALIZE RLCR_ROUND=2 {sys.executable} {real.script}"
+    assert f"\n{by_hand}\n" in (real.loop / "finalize-prompt.md").read_text()
+    assert real.run("sh", "-c", by_hand).returncode == 0, "as printed, it asks what the last Stop will ask"
     assert (real.loop / "finalize-state.md").exists() and not (real.loop / "state.md").exists()
     assert "still the empty form" in real.stop("again")["reason"]
     (real.loop / "finalize-summary.md").write_text("# Finalize summary\n\nall made\n")
@@ -71,6 +75,10 @@ def test_a_loop_under_a_reviewer_to_its_end(real: Real) -> None:
     real.reviews("complete")
     real.stop("e")
     assert real.at == ("FINALIZE", 3)
+    assert (real.loop / "finalize-summary-1.md").read_text() == "# Finalize summary\n\ntidied\n"
+    assert "finalize-summary-1.md" in (real.loop / "finalize-prompt.md").read_text()
+    assert "still the empty form" in real.stop("e2")["reason"], "the first visit's summary does not speak for this one"
+    (real.loop / "finalize-summary.md").write_text("# Finalize summary\n\nmended\n")
     assert "COMPLETE" in real.stop("f")["systemMessage"] and real.at == ("COMPLETE", 3)
     assert bought.read_text() == "bought\n" * 5, "the last Stop had the HEAD that was reviewed"
 

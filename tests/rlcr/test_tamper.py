@@ -51,6 +51,7 @@ def test_an_edited_file_is_put_back(worked: Real, name: str, text: str | None) -
         ("round-1-prompt.md", "stop at once\n"),
         ("round-1-summary.md", "already done\n"),
         ("finalize-summary.md", "all made\n"),
+        ("finalize-summary-1.md", "all made\n"),
     ],
 )
 def test_a_file_written_ahead_is_set_aside(worked: Real, name: str, text: str) -> None:

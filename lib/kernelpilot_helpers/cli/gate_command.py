@@ -49,7 +49,7 @@ def judged(repo: Path, *, final: bool) -> tuple[Evidence | None, Report]:
         return None, gate.refused(where, error.strerror or str(error), "make it a readable file or folder")
     except Exception as error:  # noqa: BLE001 - whoever reads the JSON must get a finding, not a traceback
         what = f"a bug of ours: {type(error).__name__}: {error}"
-        return None, gate.refused(str(repo), what, "kernelpilot ledger check; git status (what was changed last?)")
+        return None, gate.refused(str(repo), what, "kernelpilot ledger check  # and git status: what was changed last?")
 
 
 def data_of(report: Report) -> dict[str, Any]:
@@ -75,8 +75,8 @@ def text_of(found: Evidence | None, report: Report) -> str:
     """What to do now, then the findings, as many as one reads."""
     lines = [f"now: {next_line(found, report)}"]
     reds = sum(f.severity != "trend" for f in report.findings)
-    word = "pass" if report.passed else f"not passed: {reds} to mend"
-    lines.append(f"gate: {word}; done: {'yes' if report.done.met else 'no'} ({report.done.why})")
+    lines.append("gate: pass, nothing to mend" if report.passed else f"gate: not passed, {reds} to mend")
+    lines.append(f"done: {'yes' if report.done.met else 'not yet'}, {report.done.why}")
     lines += [f"  missing: {what}" for what in report.done.missing]
     for f in report.findings[:PRINTED]:
         lines.append(f"{f.severity} {f.rule}  {_cut(f.where)}: {_cut(f.what)}\n    fix: {_cut(f.fix)}")

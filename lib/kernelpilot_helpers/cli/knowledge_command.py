@@ -35,7 +35,7 @@ def command() -> None:
 def search(
     text: tuple[str, ...], repo: str, arch: str, family: str, limit: int, index: Path | None, as_json: bool
 ) -> int:
-    """Search by identifier, mechanism or symptom. Without a hit: exit 0 and the nearest words of the index.
+    """Search by identifier, mechanism or symptom. Without a hit: exit 0, and near words of the index if any.
 
     TEXT is an identifier (int8_scaled_mm, cp.async), a mechanism or a symptom (bank conflicts).
     """
@@ -54,8 +54,10 @@ def search(
     lines = [f"{hit.record.id}  {hit.record.label}\n    {hit.why}" for hit in answer.hits]
     if lines:
         lines.append("next: kernelpilot knowledge show ID")
-    else:
+    elif answer.suggestions:
         lines.append(f"nothing found; near words: {', '.join(answer.suggestions)}")
+    else:
+        lines.append("nothing found, and no word of the index is near; say kernel family, mechanism or symptom")
     common.emit(data, as_json=as_json, text="\n".join(lines))
     return 0
 

@@ -49,14 +49,23 @@ def as_object(done: Locked) -> dict[str, Any]:
         if floor is None
         else {"half_width": floor.half_width, "point": floor.point, "fit": floor.fit, "reason": floor.reason},
         "baseline": done.row.version,
+        "notes": [*done.advice, *_unfit(done)],
         "files": sorted(done.lock.files),
     }
+
+
+def _unfit(done: Locked) -> list[str]:
+    """The warning that this machine allows no verdict just now."""
+    if done.floor is None or done.floor.fit:
+        return []
+    return [f"no verdict on speed at this A/A floor: {done.floor.reason}; the next attempt measures it again"]
 
 
 def words(done: Locked) -> str:
     """The same for a person."""
     if done.audit is None:
-        return f"already locked (epoch {done.lock.epoch}, {done.lock.locked_at}); nothing that it covers has changed"
+        head = f"already locked (epoch {done.lock.epoch}, {done.lock.locked_at}); nothing that it covers has changed"
+        return "\n".join([head, *(f"  WARNING: {note}" for note in done.advice)])
     lines = [
         f"locked: epoch {done.lock.epoch}, {len(done.lock.files)} files",
         f"  task audit: {done.lock.mutation_score} wrong outputs caught",
@@ -64,7 +73,10 @@ def words(done: Locked) -> str:
     if done.lock.not_applicable:
         lines.append(f"  not applicable here: {', '.join(done.lock.not_applicable)}")
     if done.floor is not None:
-        fit = "fit for verdicts" if done.floor.fit else f"NOT fit: {done.floor.reason}"
+        fit = "fit for verdicts" if done.floor.fit else "NOT fit for verdicts"
         lines.append(f"  A/A floor: half-width {done.floor.half_width * 100:.2f} %, {fit}")
-    lines.append("  next: write a variant, then kernelpilot attempt NAME --motivation TEXT")
+    unfit = _unfit(done)
+    lines += [f"  WARNING: {note}" for note in (*done.advice, *unfit)]
+    again = "; the A/A floor is measured again first" if unfit else ""
+    lines.append(f"  next: kernelpilot attempt NAME --motivation TEXT  # once variant NAME is written{again}")
     return "\n".join(lines)

@@ -64,5 +64,6 @@ def _finish(repo: Path, *, as_json: bool) -> int:
     }
     words = f"committed: {', '.join(made.files)}" if made.commits else "nothing has changed: no commit"
     gate = "" if made.passed else "\nthe gate is red: kernelpilot gate --final"
-    common.emit(data, as_json=as_json, text=words + gate)
+    lacks = f"\n{made.unfinished}" if made.unfinished else ""
+    common.emit(data, as_json=as_json, text=words + gate + lacks)
     return 0

@@ -41,11 +41,21 @@ def command(
     else:
         request = scaffold.example(task=task or "", **flags)  # type: ignore[arg-type]
     made = scaffold.make(request, directory, kernelpilot=executable(), parent_ok=parent_ok)
-    data_out = {"dir": str(made.path), "commit": made.commit, "todo": list(made.todo)}
+    notes = [*([_example(request.contract.task.name)] if request.example else []), *scaffold.notes(request.contract)]
+    data_out = {"dir": str(made.path), "commit": made.commit, "todo": list(made.todo), "notes": notes}
+    for note in notes:
+        common.say(note)
     lines = [f"made {made.path} ({made.commit[:12]})", *(f"  to write: {item}" for item in made.todo)]
     lines.append(f"  next: cd {made.path} && kernelpilot plan && kernelpilot lock")
     common.emit(data_out, as_json=as_json, text="\n".join(lines))
     return 0
+
+
+def _example(task: str) -> str:
+    return (
+        f"{task} is the built-in example, a row-wise fused add and RMSNorm, under this name; "
+        "for a task of your own: kernelpilot scaffold DIR --request FILE  # docs/formats/request.md"
+    )
 
 
 def executable() -> Path:

@@ -11,8 +11,10 @@ from kernelpilot_helpers.cli import common
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from kernelpilot_helpers.correctness import Finding
     from kernelpilot_helpers.referee.scratch import Mode, Tried
 
+SHOWN, SHOWN_CASES = 6, 3
 WATERMARK = "not evidence: no row was written; kernelpilot attempt records"
 
 
@@ -42,7 +44,8 @@ def as_object(tried: Tried) -> dict[str, Any]:
         "ok": raw.died is None and (build is None or build.ok) and (verified is None or isinstance(verified, Correct)),
         "correct": None if verified is None else isinstance(verified, Correct),
         "reason": tried.meta.result,
-        "findings": [f"{f.code}: {f.text}" for f in getattr(verified, "findings", ())],
+        "verdict": _word(tried),
+        "findings": [_finding(f) for f in getattr(verified, "findings", ())],
         "build": None if build is None else {"ok": build.ok, "seconds": build.seconds, "log": build.log},
         "geomean": None if mean is None else {"speedup": mean.speedup, "ci_low": mean.ci_low, "ci_high": mean.ci_high},
         "cases": [
@@ -52,16 +55,54 @@ def as_object(tried: Tried) -> dict[str, Any]:
     }
 
 
+def _word(tried: Tried) -> str:
+    """One word for what came out, worst first."""
+    from kernelpilot_helpers.correctness import Broken, Wrong
+
+    build = next((b for b in tried.raw.builds if b.arm == "B"), None)
+    if isinstance(tried.verification, Wrong):
+        return "WRONG"
+    if isinstance(tried.verification, Broken) or tried.raw.died is not None or (build is not None and not build.ok):
+        return "BROKEN"
+    if tried.verification is not None:
+        return "CORRECT"
+    return tried.bench.verdict if tried.bench is not None else "BUILT"
+
+
+def _finding(found: Finding) -> str:
+    named = not found.case_id or f"case {found.case_id}" in found.text
+    return f"{found.code}: {found.text}" + ("" if named else f" (case {found.case_id})")
+
+
+def _findings(tried: Tried) -> list[str]:
+    """One line for what is said of several cases, the cases first; what the first line says already is left out."""
+    cases: dict[tuple[str, str, str], list[str]] = {}
+    for found in getattr(tried.verification, "findings", ()):
+        if _finding(found) != tried.meta.result:
+            cases.setdefault((found.code, found.text, found.output), []).append(found.case_id)
+    lines = []
+    for (code, text, output), names in cases.items():
+        known = [name for name in dict.fromkeys(names) if name]
+        more = f" and {len(known) - SHOWN_CASES} more" if len(known) > SHOWN_CASES else ""
+        where = [f"case {', '.join(known[:SHOWN_CASES])}{more}"] if known else []
+        where += [f"output {output}"] if output else []
+        lines.append(f"{', '.join(where)}: {code}: {text}" if where else f"{code}: {text}")
+    rest = len(lines) - SHOWN
+    return [*lines[:SHOWN], *([f"... and {rest} more: --json lists all"] if rest > 0 else [])]
+
+
 def words(tried: Tried, data: dict[str, Any]) -> str:
     """The same for a person."""
     from kernelpilot_helpers import units
+    from kernelpilot_helpers.correctness import own_frames
 
-    lines = [f"{data['mode']} {data['variant']}: {data['reason']}   [{data['id']}]"]
+    reason = data["reason"].removeprefix(f"{data['verdict']}: ")
+    lines = [f"{data['verdict']} {data['variant']}: {reason}   [{data['mode']}, {data['id']}]"]
     build = data["build"]
     if build is not None and (not build["ok"] or data["mode"] == "build"):
         lines.append(f"  built in {build['seconds']:.2f} s" if build["ok"] else "  the build failed:")
-        lines += [f"    {line}" for line in build["log"].strip().splitlines()[-20:]]
-    lines += [f"  {finding}" for finding in data["findings"][:12]]
+        lines += [f"    {line}" for line in own_frames(build["log"]).splitlines()[-20:]]
+    lines += [f"  {line}" for line in _findings(tried)]
     lines += [
         f"  {c['case_id']:<24} {units.micros(c['a_us']):>10} -> {units.micros(c['b_us']):>10}  "
         f"{units.percent(c['speedup'])}"
@@ -69,8 +110,9 @@ def words(tried: Tried, data: dict[str, Any]) -> str:
     ]
     if data["geomean"] is not None:
         lines.append(f"  geomean {units.percent(data['geomean']['speedup'])}")
-    if tried.raw.died is not None and tried.raw.died.log:
-        lines += [f"    {line}" for line in tried.raw.died.log.strip().splitlines()[-12:]]
+    died = tried.raw.died
+    if died is not None and died.log and (build is None or build["ok"]):  # else the build's log has told it
+        lines += [f"    {line}" for line in own_frames(died.log).splitlines()[-12:]]
     lines.append(f"  {WATERMARK}")
     return "\n".join(lines)
 

@@ -10,7 +10,7 @@ from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.records import Fault, sha256
 
 FOLDERS = ("baseline/", "tests/", "benchmarks/")
-AMEND = 'restore it (git checkout), or accept a new epoch: kernelpilot lock --amend --why "..."'
+AMEND = 'kernelpilot lock --amend --why "..."'
 
 
 def required_paths(contract: Contract) -> tuple[str, ...]:
@@ -74,5 +74,5 @@ def compare(lock: Lock, files: Mapping[str, bytes]) -> list[Fault]:
             what = f"changed since lock epoch {lock.epoch}"
         else:
             continue
-        out.append(Fault(where=path, what=what, fix=AMEND))
+        out.append(Fault(where=path, what=what, fix=f"git checkout -- {path}  # or, for a new epoch: {AMEND}"))
     return out

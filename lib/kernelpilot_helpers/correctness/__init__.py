@@ -1,8 +1,9 @@
 """Is the candidate right? Pure judgement of ``raw.json``: data in, Correct, Wrong or Broken out."""
 
-from .limits import Fault, Shape, faults
+from .limits import Fault, Shape, faults, rms_allowed
 from .mutation import AuditReport, audit
 from .outcome import Blame, Broken, Correct, Expectation, Finding, Outcome, Worst, Wrong, expect
+from .traces import own as own_frames
 from .verdict import judge
 from .verification import FORMAT, OWNER, VERSION, Verification, dump, parse, record, to_outcome
 from .words import explain
@@ -29,7 +30,9 @@ __all__ = [
     "explain",
     "faults",
     "judge",
+    "own_frames",
     "parse",
     "record",
+    "rms_allowed",
     "to_outcome",
 ]

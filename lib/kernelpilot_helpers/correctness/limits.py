@@ -66,7 +66,7 @@ def _spread(rows: float) -> float:
     return float((1.0 - part + ONE_IN_A_MILLION * math.sqrt(part)) ** 1.5)
 
 
-def _rms_allowed(numerics: Numerics, rows: float) -> float:
+def rms_allowed(numerics: Numerics, rows: float) -> float:
     """The rms ratio that an output of so many rows may reach; 0 rows means unknown, taken as many."""
     return numerics.rms_ratio * max(1.0, _spread(rows) / _spread(SMALL_GROUP)) if rows else numerics.rms_ratio
 
@@ -103,7 +103,7 @@ def _figures(stats: Stats) -> dict[str, float]:
 
 def _size_faults(stats: Stats, numerics: Numerics, shape: Shape | None, over: Yard) -> Iterator[str]:
     rows, cols = shape or (0, 0)
-    whole = _rms_allowed(numerics, rows) * max(unit(stats), over.unit)
+    whole = rms_allowed(numerics, rows) * max(unit(stats), over.unit)
     if 0 < stats.n < SMALL_GROUP:
         whole = max(whole, _few(stats.n, stats, numerics, over))
     if stats.rms > whole:
@@ -146,7 +146,7 @@ def together(stats: Sequence[Stats], numerics: Numerics = NUMERICS, *, rows: int
     bias = math.fsum(s.bias for s in kept) / count
     base_bias = abs(math.fsum(s.base_bias for s in kept) / count)
     found = []
-    if rms > (limit := _rms_allowed(numerics, independent) * base):
+    if rms > (limit := rms_allowed(numerics, independent) * base):
         found.append(f"rms {rms:.3g} ulp over {count} calls, the baseline's {base:.3g} (limit {limit:.3g})")
     sigma = numerics.bias_sigma * max(base / math.sqrt(independent), max(s.bias_se for s in kept) / math.sqrt(count))
     if abs(bias) > (limit := max(sigma, base_bias + numerics.bias_slack_ulp)):

@@ -10,6 +10,7 @@ import msgspec
 from kernelpilot_helpers.attempt.raw import Mutant, Raw
 from kernelpilot_helpers.policy import NUMERICS, Numerics
 
+from . import traces
 from .limits import Shape, faults
 
 BASELINE = "baseline"
@@ -65,7 +66,8 @@ def _baseline_faults(honest: Sequence[Mutant], numerics: Numerics) -> Iterator[s
 
 def _gaps(raw: Raw, outputs: Sequence[str], cases: Sequence[str]) -> Iterator[str]:
     if raw.died is not None:
-        yield f"audit.died: arm {raw.died.arm or 'oracle'} in {raw.died.stage}: {raw.died.log[-300:].strip()}"
+        yield f"audit.died: arm {raw.died.arm or 'oracle'} in {raw.died.stage}: {traces.last_words(raw.died.log)}"
+        return  # what is missing after a death is missing because of it
     usable = [m for m in raw.mutants if m.applicable]
     for case in cases or sorted({m.case_id for m in raw.mutants}) or ("",):
         here = [m for m in usable if m.case_id == case]

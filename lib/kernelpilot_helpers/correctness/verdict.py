@@ -17,10 +17,14 @@ WRONG_EVENTS = ("cheat", "policy", "memory", "check")
 BROKEN_EVENTS = ("build", "timeout", "crash", "protocol")
 TALK_EVENTS = ("note", "info", "probe", "suspect", "env")
 LOG_CHARS = 4000
+LIBRARY = "policy.library_call"
+FORBIDDEN = "the library computes it, and policy.library_calls = false in contract.toml forbids that"
 
 
 def _finding(event: Event) -> Finding:
     text = event.detail or event.kind
+    if event.kind == LIBRARY:
+        text += f"; {FORBIDDEN}"
     return Finding(code=event.kind, text=text, case_id=event.case_id, arm=event.arm)
 
 
@@ -30,7 +34,7 @@ def _kind(event: Event) -> str:
 
 def _reason(findings: Sequence[Finding]) -> str:
     first = findings[0]
-    where = f" (case {first.case_id})" if first.case_id else ""
+    where = f" (case {first.case_id})" if first.case_id and f"case {first.case_id}" not in first.text else ""
     return f"{first.code}: {first.text}{where}"
 
 
@@ -100,7 +104,7 @@ def _offences(raw: Raw, arm: str, expectation: Expectation) -> tuple[Finding, ..
     """Events of this arm that make it Wrong: cheats first, then policy, memory and the contract's own check."""
     mine = [e for e in raw.events if e.arm == arm and _kind(e) in WRONG_EVENTS]
     if expectation.library_calls:
-        mine = [e for e in mine if e.kind != "policy.library_call"]
+        mine = [e for e in mine if e.kind != LIBRARY]
     mine.sort(key=lambda e: WRONG_EVENTS.index(_kind(e)))
     return naming.unlike(_finding(e) for e in mine)
 

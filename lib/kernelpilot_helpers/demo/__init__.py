@@ -20,6 +20,9 @@ VARIANTS = Path(__file__).with_name("variants")
 TASK = "add_rmsnorm"
 MAX_PAIRS = 10
 TUNE_PAIRS = 6
+TRIES = 3
+MACHINE = ("suspect.", "machine.")
+"""How a reason begins that says nothing about the candidate: a busy machine. A writer tries again."""
 LEDGER = "artifacts/optimization-ledger.md"
 Show = Callable[[str], None]
 
@@ -158,8 +161,11 @@ def _attempt(directory: Path, act: Act, show: Show) -> Played:
         ignore=shutil.ignore_patterns("__pycache__"),
     )
     argv = ["attempt", act.slug, "--motivation", act.motivation, "--max-pairs", str(MAX_PAIRS)]
-    said = commands.ask(argv, cwd=directory)
-    show(f"  {said['version']}: {said['verdict']} ({said['reason']})")
+    for _ in range(TRIES):
+        said = commands.ask(argv, cwd=directory)
+        show(f"  {said['version']}: {said['verdict']} ({said['reason']})")
+        if not said["reason"].startswith(MACHINE):
+            break
     return Played(
         act=act,
         version=said["version"],

@@ -52,7 +52,7 @@ def collect(root: Path, *, audit: Audit, tuning: Tuning | None = None) -> Eviden
     root = Path(root)
     if found := files.pipe(root):
         what = "a pipe or device lies where files belong: whoever reads it waits for ever"
-        raise Refused(what, where=found, fix=f"rm {found}; git status (what is missing now?)")
+        raise Refused(what, where=found, fix=f"rm {found}  # then git status: what is missing now?")
     words = _words(root)
     task = _task(root, words.contract)
     current_path = f"src/{task}/current"
@@ -93,7 +93,7 @@ def collect(root: Path, *, audit: Audit, tuning: Tuning | None = None) -> Eviden
 
 def _words(root: Path) -> _Words:
     faults: list[Fault] = []
-    fix = "cd into the standalone repo, or make one: kernelpilot scaffold DIR --task NAME"
+    fix = "kernelpilot scaffold DIR --task NAME  # or cd into the standalone repo"
     contract = _document(root, contracts.CONTRACT_PATH, lambda d: contracts.parse(d, at=contracts.CONTRACT_PATH), fix)
     read_lock = _document(
         root,
@@ -179,7 +179,9 @@ def _audit(root: Path, words: _Words, audit: Audit) -> list[Fault]:
         return [Fault(where=where, what=f"cannot be read: {error.strerror}", fix=CHECKOUT.format(path=where))]
     except Exception as error:  # noqa: BLE001 - an audit that fails must be a finding, never a silence
         what = f"the audit failed: {type(error).__name__}: {error}"
-        return [Fault(where="artifacts", what=what, fix="kernelpilot ledger check; git status (what was changed?)")]
+        return [
+            Fault(where="artifacts", what=what, fix="kernelpilot ledger check  # and git status: what was changed?")
+        ]
 
 
 def _relative(root: Path, words: str) -> str:
@@ -206,7 +208,7 @@ def _byte_code(git: GitFacts) -> list[Fault]:
     """Byte code below dispatch/ in the history: an import may run it in place of the generated file."""
     what = "byte code in the history: python may run it in place of the generated file"
     found = sorted(p for p in git.tracked if p.startswith("dispatch/") and ("/__pycache__/" in p or p.endswith(".pyc")))
-    return [Fault(where=path, what=what, fix=f"git rm -f {path} && git commit") for path in found]
+    return [Fault(where=path, what=what, fix=f'git rm -f {path} && git commit -m "no byte code"') for path in found]
 
 
 def _is_ancestor(found: LoopFacts | None, git: GitFacts) -> bool:

@@ -52,7 +52,7 @@ class Asked:
 
     def _fault(self, args: Sequence[str], what: str) -> None:
         where = f".git: git {args[0]}"
-        self.faults.append(Fault(where=where, what=what, fix="git status; git fsck (is this a sound repository?)"))
+        self.faults.append(Fault(where=where, what=what, fix="git fsck  # is this a sound repository?"))
 
 
 def split(text: str) -> list[str]:

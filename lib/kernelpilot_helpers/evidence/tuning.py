@@ -215,7 +215,7 @@ def listed_faults(root: Path, table: Table) -> list[Fault]:
     out = []
     present = _present(root)
     for path in sorted({*table.files, *present} - {TABLE_PATH}):
-        fix = f"git checkout -- {path}, or {REDISPATCH}"
+        fix = f"{REDISPATCH}  # or git checkout -- {path}"
         if path == f"{FOLDER}/.gitkeep":
             if (root / path).is_file() and (root / path).stat().st_size:
                 out.append(Fault(where=path, what="is not empty", fix=fix))

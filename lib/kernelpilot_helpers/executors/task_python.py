@@ -15,12 +15,12 @@ from typing import Any, Literal
 
 from kernelpilot_helpers.errors import BadRecord, ToolMissing
 from kernelpilot_helpers.records import parse_toml
+from kernelpilot_install import taskpython
 
 VARIABLE = "KERNELPILOT_PYTHON"
 LOCAL_FILE = ".kernelpilot/local.toml"
 OLDEST = (3, 10)
 PROBE_S = 60.0
-FIX = f"name a Python that has numpy or torch: export {VARIABLE}=/path/to/python"
 PROBE = """
 import json, sys
 found = {"python": list(sys.version_info[:2]), "prefix": sys.prefix, "framework": "", "version": ""}
@@ -58,7 +58,7 @@ def explicit_argv(repo: Path, environ: Mapping[str, str]) -> tuple[str, ...] | N
         try:
             return tuple(shlex.split(named))
         except ValueError as fault:
-            raise BadRecord(str(fault), where=VARIABLE, fix=FIX) from fault
+            raise BadRecord(str(fault), where=VARIABLE, fix=taskpython.how_to_make(environ)) from fault
     path = repo / LOCAL_FILE
     if not path.is_file():
         return None
@@ -77,36 +77,38 @@ def find(
     *,
     explicit: Sequence[str] | None = None,
     environ: Mapping[str, str] | None = None,
-    fallback: Path | None = None,
 ) -> TaskPython:
-    """The task's Python: the named one, else the active virtual environment's, ``python3`` on PATH, ``fallback``.
+    """The task's Python: the named one, else the active virtual environment's, ``python3`` on PATH, the small venv.
 
+    The last is the one that ``install.sh --demo`` or the fix's own line makes; it is never preferred to the user's.
     Raises ToolMissing saying what was wrong with each one tried; a named one that fails is never passed over.
     """
     environ = os.environ if environ is None else environ
+    fix = taskpython.how_to_make(environ)
     if explicit:
         found, why = _try(tuple(explicit), own_allowed=True)
         if found is None:
-            raise ToolMissing(f"the named Python {shlex.join(explicit)} {why}", fix=FIX)
+            raise ToolMissing(f"the named Python {shlex.join(explicit)} {why}", fix=fix)
         return found
     tried = []
-    for argv in _candidates(environ, fallback):
+    for argv in _candidates(environ):
         found, why = _try(argv, own_allowed=False)
         if found is not None:
             return found
         tried.append(f"{argv[0]} {why}")
-    raise ToolMissing("no Python with numpy or torch: " + ("; ".join(tried) or "no python3 on PATH"), fix=FIX)
+    raise ToolMissing("no Python with numpy or torch: " + ("; ".join(tried) or "no python3 on PATH"), fix=fix)
 
 
-def _candidates(environ: Mapping[str, str], fallback: Path | None) -> Iterator[tuple[str, ...]]:
+def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
     venv = environ.get("VIRTUAL_ENV")
     if venv:
         yield (str(Path(venv) / "bin" / "python"),)
     python3 = shutil.which("python3", path=environ.get("PATH", os.defpath))
     if python3:
         yield (python3,)
-    if fallback is not None:
-        yield (str(fallback),)
+    small = taskpython.made(environ)
+    if small is not None:
+        yield (str(small),)
 
 
 def _try(argv: tuple[str, ...], *, own_allowed: bool) -> tuple[TaskPython | None, str]:

@@ -26,7 +26,7 @@ RULES: tuple[Rule, ...] = tuple(
     )
 )
 ORDER = {"block": 0, "repair": 1, "trend": 2}
-BUG = "kernelpilot gate --json (attach it to a report: this is a bug of ours)"
+BUG = "kernelpilot gate --json  # attach it to a report: this is a bug of ours"
 
 
 def decide(evidence: Evidence, policy: Policy, *, final: bool) -> Report:

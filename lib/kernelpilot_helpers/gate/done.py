@@ -18,11 +18,13 @@ def target_met(evidence: Evidence) -> tuple[bool, str]:
     """
     best, target = facts.best_of(evidence), facts.contract_of(evidence).target.speedup
     figure = best.vs_baseline
-    if best.kind == "baseline" or figure is None:
+    if best.kind == "baseline":
+        return False, f"no version was shown to be faster than the baseline (target {target:g}x)"
+    if figure is None:
         return False, f"{best.version} has no direct figure against the baseline (target {target:g}x)"
     words = f"{best.version} is {figure.speedup:.3g}x the baseline"
     if wrong := facts.found_wrong(evidence, best):
-        return False, f"{words}, and is not known to be correct: {wrong}"
+        return False, f"{words}, and does not hold: {wrong}"
     if best.confirmed_by is None or figure.ci_low <= 1:
         return False, f"{words}, not confirmed (target {target:g}x)"
     if figure.speedup < target:
@@ -45,7 +47,9 @@ def done(evidence: Evidence) -> Done:
         return Done(met=False, why=str(wall), missing=("a locked contract: kernelpilot next",))
     missing: list[str] = []
     if not met and not stop:
-        missing.append(f'the target: kernelpilot attempt NAME --motivation "...", or a decision: {facts.DECIDE}')
+        missing.append(
+            f"the target: {facts.ATTEMPT.format(name='NAME')}  # or a decision: {facts.decide(evidence, facts.STOP)}"
+        )
     missing += lane(evidence)
     reason = why if met or not stop else f"{why}; decided: {stop}"
     return Done(met=not missing, why=reason, missing=tuple(missing))

@@ -13,9 +13,14 @@ from kernelpilot_helpers.gate.model import NotEvaluated
 from kernelpilot_helpers.ledger import Row
 
 STOP, PIVOT, CONTINUE = "stop:", "pivot:", "continue:"
-DECIDE = 'kernelpilot select VERSION --why "stop: REASON" (or "pivot: ...", or "continue: expected gain ...")'
+ATTEMPT = 'kernelpilot attempt {name} --motivation "..."'
 SETUP = '"$(kernelpilot root)/vendor/humanize/scripts/setup-rlcr-loop.sh" .humanize/kernel-agent/refined-plan.md --yolo'
 TRIED = ("attempt", "recheck")
+VOID = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence", "suspect")
+"""Reason codes that say nothing about the candidate: such a row is no evidence of a weak round.
+
+The codes after which the referee lets the same tree be attempted again; it stands right of this word.
+"""
 WIP = "wip"
 """How the subject of a commit begins that holds work in progress, not a candidate."""
 
@@ -58,17 +63,37 @@ def best_of(evidence: Evidence) -> Row:
 
 
 def found_wrong(evidence: Evidence, version: Row) -> str:
-    """What shows that a version is not correct: its own verdict, the newest of its tree, or a tune run; else empty."""
+    """What shows that a version does not hold: its own verdict, the newest of its tree, or a tune run; else empty.
+
+    A recheck against the baseline that is slower, or that broke, takes the claim back as a wrong output does.
+    """
     if version.kind == "baseline":
         return ""
     newest = ledger.by_tree(evidence.rows, version.tree, version.epoch)[-1:]
     bad = [row for row in (version, *newest) if row.verdict == "WRONG"]
     bad += [version] if version.verdict == "BROKEN" else []
+    bad += [row for row in newest if row.kind == "recheck" and row.verdict == "BROKEN" and not void(row)]
+    bad += [row for row in newest if row.verdict == "REGRESSED" and row.incumbent == ledger.BASELINE]
     if bad:
         return f"{bad[0].version} is {bad[0].verdict} ({bad[0].reason[:120]})"
     found = evidence.tuning.map
     outs = found.left_out if found is not None and found.epoch == version.epoch else ()
     return next((f"the tune run {out.run} says {out.why[:120]}" for out in outs if out.tree == version.tree), "")
+
+
+def void(row: Row) -> bool:
+    """Whether a row speaks of the machine or the harness, and not of its candidate."""
+    return row.reason.split(":", 1)[0].split(".", 1)[0] in VOID
+
+
+def decide(evidence: Evidence, said: str) -> str:
+    """The command of a decision, ``said`` being its word; the selected version, where there is one, is kept."""
+    try:
+        version = best_of(evidence).version
+    except NotEvaluated:
+        version = "VERSION"
+    hint = "EXPECTED_GAIN and where from" if said == CONTINUE else "REASON"
+    return f'kernelpilot select {version} --why "{said} {hint}"'
 
 
 def word(row: Row) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from kernelpilot_helpers import ledger, tables
 from kernelpilot_helpers.attempt.job import JobCase
-from kernelpilot_helpers.correctness import Verification
+from kernelpilot_helpers.correctness import Verification, rms_allowed
 from kernelpilot_helpers.dispatcher import TABLE_PATH, ShapeRule
 from kernelpilot_helpers.gate.final_facts import (
     PER_RUN,
@@ -21,10 +22,16 @@ from kernelpilot_helpers.gate.final_facts import (
     verification_of,
 )
 from kernelpilot_helpers.ledger import Row
-from kernelpilot_helpers.policy import CPU, POLICY
+from kernelpilot_helpers.policy import CPU, POLICY, Numerics
 
 LOCK = "artifacts/contract.lock.json"
 MAP = "artifacts/performance-map.json"
+
+
+LIMITS = (
+    "Few rows may stray further by chance, so their limit is wider; "
+    "fewer than 64 elements, or a baseline that other calls show worse, widen it more."
+)
 
 
 def kernel_cells(facts: FinalFacts, row: Row) -> tuple[str, ...]:
@@ -97,13 +104,23 @@ def correctness(facts: FinalFacts) -> str:
     run, judged = found
     body = []
     for case in facts.evidence.cases:
-        rms = [w.rms_ratio for w in judged.worst if w.case_id == case.case_id and w.rms_ratio is not None]
-        worst = f"{max(rms):.3g}" if rms else "-"
+        worst, limit = _rms(facts, case, judged)
         verdict = _case_verdict(case.case_id, judged)
-        body.append((case.case_id, _kind(case), str(POLICY.verify_seeds), verdict, worst, cite(run)))
+        body.append((case.case_id, _kind(case), str(POLICY.verify_seeds), verdict, worst, limit, cite(run)))
     head = f"{judged.checks} comparisons with the reference of {facts.best.version} {cite(run)}"
-    columns = ("Case", "Kind", "Seeds", "Verdict", "Worst rms error over the baseline's", "Run")
-    return f"{audit}\n{head}\n\n{tables.render(columns, body)}"
+    columns = ("Case", "Kind", "Seeds", "Verdict", "Worst rms error over the baseline's", "Limit at least", "Run")
+    return f"{audit}\n{head}. {LIMITS}\n\n{tables.render(columns, body)}"
+
+
+def _rms(facts: FinalFacts, case: JobCase, judged: Verification) -> tuple[str, str]:
+    """(worst ratio over the outputs of a case, the limit for as many rows as that output has)."""
+    found = [(w.rms_ratio, w.output) for w in judged.worst if w.case_id == case.case_id and w.rms_ratio is not None]
+    if not found:
+        return "-", "-"
+    worst, output = max(found)
+    shape = next((tensor.shape for tensor in case.tensors if tensor.name == output), ())
+    limits = Numerics(rms_ratio=facts.contract.numerics.rms_ratio)
+    return f"{worst:.3g}", f"{rms_allowed(limits, math.prod(shape[:-1])):.3g}"
 
 
 def benchmark(facts: FinalFacts) -> str:
@@ -186,8 +203,8 @@ def reproduce(facts: FinalFacts) -> str:
     commands = ["kernelpilot ledger check    # rows, hash chain, seals and verdicts judged again"]
     if facts.best.kind != "baseline":
         commands += [
-            f"kernelpilot select {facts.best.version}",
-            f"kernelpilot attempt --again --variant {facts.best.variant} --motivation recheck",
+            f'kernelpilot attempt {facts.best.variant} --again --motivation "recheck"    # a new row, measured now',
+            "kernelpilot report --final    # this page with that row",
         ]
     commands.append("kernelpilot gate --final    # this page against the evidence, and every other rule")
     return "```sh\n" + "\n".join(commands) + "\n```\n"
@@ -199,10 +216,11 @@ def unverified(facts: FinalFacts) -> str:
     if facts.on_cpu:
         lines.append(f"- {CPU.note}")
     reviewer = reviewer_of(facts.evidence)
+    # Written before the loop ends, and held against the evidence after it: no word here may depend on its phase.
     if reviewer == "evidence-only":
-        lines.append("- The reviewer was evidence-only: it read no code, it completed what the gate had passed.")
+        lines.append("- The loop's reviewer is evidence-only: it reads no code and adds nothing to what the gate says.")
     elif reviewer:
-        lines.append(f"- The reviewer {reviewer} read the code; its opinion is not evidence.")
+        lines.append(f"- The loop's reviewer is {reviewer}; its opinion is not evidence.")
     else:
         lines.append("- No loop is on record: no reviewer read the code.")
     if facts.lock.survivors:

@@ -22,7 +22,7 @@ def unevaluated(evidence: Evidence, policy: Policy) -> tuple[str, ...]:
     """``rule: why`` of every rule of the gate whose inputs are missing, as FINAL.md lists them."""
     from kernelpilot_helpers.gate import RULES  # noqa: PLC0415 - the whole table imports this module
 
-    out: list[str] = []
+    out: dict[str, list[str]] = {}
     for rule in RULES:
         if rule.id == "31":
             continue
@@ -30,10 +30,11 @@ def unevaluated(evidence: Evidence, policy: Policy) -> tuple[str, ...]:
             for _ in rule.check(evidence, policy):
                 pass
         except NotEvaluated as why:
-            out.append(" ".join(f"{rule.id}: {why}".split()))
+            words, told = " ".join(str(why).split()), out.setdefault(rule.id, [])
+            told += [] if words in told else [words]
         except Exception:  # noqa: BLE001, S112 - the gate makes a finding of it; it is no missing input
             continue
-    return tuple(out)
+    return tuple(f"{number}: {'; '.join(told)}" for number, told in out.items())
 
 
 def final_facts(evidence: Evidence, policy: Policy) -> FinalFacts:

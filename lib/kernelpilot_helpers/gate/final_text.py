@@ -19,6 +19,7 @@ from kernelpilot_helpers.gate.final_facts import (
     fine,
     sure,
 )
+from kernelpilot_helpers.gate.model import Done
 from kernelpilot_helpers.policy import CPU
 from kernelpilot_helpers.records import Fault
 from kernelpilot_helpers.units import times
@@ -119,9 +120,23 @@ SECTIONS: tuple[tuple[str, Callable[[FinalFacts], str]], ...] = (
 HEADINGS = tuple(title for title, _ in SECTIONS)
 
 
+def not_finished(said: Done) -> str:
+    """The line that an inventory of unfinished work begins with; empty when the work is done.
+
+    >>> not_finished(Done(met=False, why="v001 is short", missing=("the target: x",)))
+    'NOT FINISHED: v001 is short; missing: the target: x'
+    """
+    if said.met:
+        return ""
+    missing = f"; missing: {'; '.join(said.missing)}" if said.missing else ""
+    return " ".join(f"NOT FINISHED: {said.why}{missing}".split())
+
+
 def final_text(facts: FinalFacts) -> str:
     """The whole page: the sections of ``HEADINGS`` in order, each figure followed by ``[run id]`` or ``[file]``."""
     parts = [NOTE.format(FIX), f"# {facts.contract.task.name}: final inventory"]
+    if unfinished := not_finished(done.done(facts.evidence)):
+        parts.append(f"**{unfinished}** {cite(ledger.LINEAGE_PATH)}")
     for title, section in SECTIONS:
         parts += [f"## {title}", section(facts).rstrip("\n")]
     return "\n\n".join(parts) + "\n"

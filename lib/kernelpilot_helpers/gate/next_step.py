@@ -6,12 +6,14 @@ from collections.abc import Iterator
 
 from kernelpilot_helpers import plan
 from kernelpilot_helpers.contract.model import Contract
-from kernelpilot_helpers.evidence.model import MISSING, Evidence
+from kernelpilot_helpers.evidence.model import MISSING, TERMINALS, Evidence
 from kernelpilot_helpers.gate import facts
+from kernelpilot_helpers.gate.decide import decide
 from kernelpilot_helpers.gate.done import lane
-from kernelpilot_helpers.gate.final_facts import FINAL_PATH
+from kernelpilot_helpers.gate.final_facts import FINAL_PATH, FIX
 from kernelpilot_helpers.gate.model import Finding, Report
 from kernelpilot_helpers.gate.rules_repo import was_locked
+from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.records import Fault
 
 STUB = "raise NotImplementedError("
@@ -19,7 +21,12 @@ STUB = "raise NotImplementedError("
 
 def next_step(evidence: Evidence, report: Report) -> str:
     """The command to type now, or the edit to make, in one line."""
-    return " ".join((_before_lock(evidence) or _mend(evidence, report) or _onward(evidence, report)).split())
+    return _flat(_before_lock(evidence) or _mend(evidence, report) or _onward(evidence, report))
+
+
+def _flat(text: str) -> str:
+    """One line; the two blanks that set a shell comment off are kept."""
+    return "  # ".join(" ".join(part.split()) for part in text.split("  # "))
 
 
 def _before_lock(evidence: Evidence) -> str:
@@ -32,7 +39,7 @@ def _before_lock(evidence: Evidence) -> str:
         return "kernelpilot plan"
     stubs = [path for path in _written_by_hand(contract) if STUB in evidence.files.get(path, "")]
     if stubs:
-        return f"write {' and '.join(stubs)} (still a stub), then: kernelpilot lock"
+        return f"write {' and '.join(stubs)}, still a stub; the lock comes after it"
     return "kernelpilot lock"
 
 
@@ -52,22 +59,29 @@ def _mend(evidence: Evidence, report: Report) -> str:
 
 
 def _line(found: Finding) -> str:
-    return f"{found.fix}  (rule {found.rule}, {found.where}: {found.what})"
+    return f"{found.fix}  # rule {found.rule}, {found.where}: {found.what}"
 
 
 def _onward(evidence: Evidence, report: Report) -> str:
     loop = evidence.loop
-    if loop is not None and loop.phase == "COMPLETE":
-        return "finished: the loop is COMPLETE and the gate passes; nothing is left to do"
-    if not report.done.met:
+    over = loop is not None and not loop.active
+    if not report.done.met and not (loop is not None and loop.phase == "COMPLETE"):
+        if over:
+            return f"{facts.SETUP}  # the loop ended as {loop.phase if loop else ''} and the work is not done"
         tried = [w for w in report.done.missing if not w.startswith(tuple(_lane_paths(evidence)))]
         if tried:
             return f'kernelpilot attempt {facts.variants(evidence)}/NAME --motivation "why it should be faster"'
         return report.done.missing[0].rpartition(": ")[2]
     if FINAL_PATH not in evidence.files:
-        return "kernelpilot report --final"
-    if loop is not None and not loop.active:
-        return f"finished: the work is done; the loop ended as {loop.phase}"
+        return FIX
+    if loop is not None and loop.phase in ("FINALIZE", *TERMINALS):
+        final = [f for f in decide(evidence, POLICY, final=True).findings if f.severity != "trend"]
+        if final:
+            return _line(final[0])
+    if loop is not None and over:
+        return f"finished: the loop is {loop.phase} and the gate passes; nothing is left to do"
+    if loop is not None and loop.phase == "FINALIZE":
+        return f"write {loop.directory}/finalize-summary.md, then stop and let the Stop hook accept the end"
     return "write the round's summary, then stop and let the Stop hook review"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Iterator
 
 from kernelpilot_helpers.contract.model import Lock
@@ -16,7 +17,18 @@ from kernelpilot_helpers.ledger.older import IMPORTED
 from kernelpilot_helpers.policy import Policy
 
 EVIDENCE = ("artifacts/", "dispatch/")
-OTHER = 'kernelpilot select v000_baseline --why "the selected one is wrong" (or a correct one); then kernelpilot tune'
+OTHER = 'kernelpilot select v000_baseline --why "the selected one is wrong"  # or a correct version; tune after it'
+OURS = (
+    "artifacts/runs/",
+    "artifacts/lineage.jsonl",
+    "artifacts/source-ideas.jsonl",
+    "artifacts/attempt-ledger.md",
+    "artifacts/optimization-ledger.md",
+    "artifacts/contract.lock.json",
+    "artifacts/performance-map.json",
+    "dispatch/",
+)
+"""Evidence that our commands alone write and commit."""
 VOID = ("WRONG", "BROKEN", "REGRESSED")
 
 
@@ -29,7 +41,7 @@ def every_attempt(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     for path in evidence.git.dirty:
         if path.startswith(EVIDENCE) and path in evidence.git.tracked and path not in told and path not in lock:
             what = "an uncommitted change of committed evidence"
-            yield path, what, f"git diff HEAD -- {path}; commit it if you wrote it, else git checkout HEAD -- {path}"
+            yield path, what, _settle(evidence, path)
     yield from _unjudged(evidence)
 
 
@@ -51,10 +63,10 @@ def _unjudged(evidence: Evidence) -> Iterator[Found]:
             known.add(tree)
             path = f"{facts.variants(evidence)}/{slug}"
             what = f"tree {short(tree)}, committed in {short(commit.commit)}, was never attempted"
-            fix = f"kernelpilot attempt {slug}"
+            fix = facts.ATTEMPT.format(name=slug)
             if evidence.git.head_variants.get(slug) != tree:
                 fix = f"git checkout {short(commit.commit)} -- {path} && {fix}"
-            yield path, what, f'{fix} --motivation "..."'
+            yield path, what, fix
 
 
 def in_progress(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
@@ -67,7 +79,7 @@ def in_progress(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa:
             yield (
                 path,
                 "work in progress: not committed and not attempted",
-                f'kernelpilot attempt {slug} --motivation "..."',
+                facts.ATTEMPT.format(name=slug),
             )
 
 
@@ -76,7 +88,18 @@ def uncommitted(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa:
     flying = tuple(f"artifacts/runs/{run}/" for run in facts.orphans(evidence))
     for path in evidence.git.dirty:
         if path.startswith(EVIDENCE) and path not in evidence.git.tracked and not path.startswith(flying):
-            yield path, "evidence that no commit holds", f"git add {path} && git commit, or remove it"
+            yield path, "evidence that no commit holds", _settle(evidence, path)
+
+
+def _settle(evidence: Evidence, path: str) -> str:
+    """How a file that differs from HEAD comes to rest: a killed command is finished, never committed half."""
+    quoted, fresh = shlex.quote(path), path not in evidence.git.tracked
+    if path.startswith(OURS) and (LINEAGE_PATH in evidence.git.dirty or any(facts.orphans(evidence))):
+        return "kernelpilot ledger render  # finishes or puts aside what a killed command left"
+    if path.startswith(OURS) and not fresh:
+        return f"git checkout HEAD -- {quoted}"
+    add = f"git add -- {quoted} && " if fresh else ""
+    return f'{add}git commit -m "evidence" -- {quoted}'
 
 
 def optimizations(evidence: Evidence, policy: Policy) -> Iterator[Found]:
@@ -109,7 +132,7 @@ def lineage(evidence: Evidence, policy: Policy) -> Iterator[Found]:
         where = f"{LINEAGE_PATH}: {row.version}"
         if row.commit not in at:
             what = f"its commit {short(row.commit)} is not in HEAD's history"
-            yield where, what, "git reflog (bring that history back: git reset or git merge)"
+            yield where, what, "git reflog  # find that commit, then bring it back with git merge or git reset"
         elif evidence.git.row_trees.get(row_key(row), "") != row.tree:
             what = f"tree {short(row.tree)} is not what commit {short(row.commit)} holds for {row.variant}"
             yield where, what, f"git checkout -- {LINEAGE_PATH}"
@@ -117,7 +140,11 @@ def lineage(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     for stop in loop.stops[1:] if loop and evidence.base_is_ancestor else ():
         if stop.head and stop.head not in at:
             what = f"the loop saw commit {short(stop.head)} in round {stop.round}, and it is not in HEAD's history"
-            yield f"{loop.directory if loop else ''}", what, "git reflog (bring that history back)"
+            yield (
+                f"{loop.directory if loop else ''}",
+                what,
+                "git reflog  # find that commit, then bring it back with git merge or git reset",
+            )
 
 
 def selected(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
@@ -133,22 +160,22 @@ def selected(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: AR
     if path in evidence.git.dirty:
         yield path, "an uncommitted change", f"git checkout -- {path}"
     if wrong := facts.found_wrong(evidence, best):
-        yield path, f"the selected version {best.version} is not known to be correct: {wrong}", OTHER
+        yield path, f"the selected version {best.version} does not hold: {wrong}", OTHER
     folder = "baseline" if best.kind == "baseline" else f"{facts.variants(evidence)}/{best.variant}"
     if evidence.git.current_tree != best.tree:
         held = short(evidence.git.current_tree) or "nothing"
         what = f"HEAD holds tree {held}; {best.version} was judged as {short(best.tree)}"
-        yield folder, what, f"{back}, or if this is the next try: kernelpilot attempt {best.variant}"
+        yield folder, what, f"{back}  # or, if this is the next try: {facts.ATTEMPT.format(name=best.variant)}"
     elif best.kind != "baseline" and evidence.git.variants.get(best.variant) != best.tree:
         changed = [p for p in evidence.git.dirty if p.startswith(f"{folder}/")]
         told = ", ".join(changed[:4]) or "its files differ from HEAD"
         what = f"the selected variant was edited without an attempt ({told})"
-        yield folder, what, f'kernelpilot attempt {best.variant} --motivation "...", or git checkout -- {folder}'
+        yield folder, what, f"{facts.ATTEMPT.format(name=best.variant)}  # or undo the edit: git checkout -- {folder}"
     for row in _better(epoch_rows(evidence), best):
         if facts.found_wrong(evidence, row):
             continue
         what = f"{row.version} IMPROVED on {row.incumbent} later, and {best.version} is selected"
-        yield path, what, f'kernelpilot select {row.version} --why "it is faster", or attempt it --again'
+        yield path, what, f'kernelpilot select {row.version} --why "it is faster"'
 
 
 def _better(rows: tuple[Row, ...], best: Row) -> Iterator[Row]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from kernelpilot_helpers.evidence.model import Evidence
@@ -10,7 +11,7 @@ from kernelpilot_helpers.gate.audited import Found
 from kernelpilot_helpers.gate.done import target_met
 from kernelpilot_helpers.gate.facts import contract_of, epoch_rows, loop_of, short
 from kernelpilot_helpers.gate.model import NotEvaluated, Rule
-from kernelpilot_helpers.ledger import IDEAS_PATH, Row
+from kernelpilot_helpers.ledger import IDEAS_PATH, LINEAGE_PATH, Row
 from kernelpilot_helpers.policy import Policy
 
 TENSOR_CORE = ("gemm", "attention", "moe")
@@ -45,8 +46,8 @@ def inside_rounds(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noq
 
 
 def _again(evidence: Evidence, slug: str) -> str:
-    again = f"kernelpilot attempt {slug} --again"
-    return again if evidence.loop and evidence.loop.active else f"{facts.SETUP}; then {again}"
+    again = f'kernelpilot attempt {slug} --again --motivation "recheck inside a round"'
+    return again if evidence.loop and evidence.loop.active else facts.SETUP
 
 
 def journal(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
@@ -89,17 +90,18 @@ def far_off(evidence: Evidence, policy: Policy) -> Iterator[Found]:
             continue
         if not any(facts.word(later) for later in rows[ix + 1 :]):
             what = f"{figure.speedup:.3g} of the baseline is more than {policy.far_off:g}x off the target"
-            yield row.version, what, f"change the route, and say so: {facts.DECIDE}"
+            yield row.version, what, facts.decide(evidence, facts.PIVOT)
 
 
 def gains(rows: Sequence[Row]) -> list[tuple[str, float | None, int]]:
     """(round, best point gain, place of its last row) in order; a row outside rounds is a round of its own.
 
-    A round without a correct attempt has no gain and counts as weak.
+    A round without a correct attempt has no gain and counts as weak. Rows that speak of the machine or the harness
+    are passed over, and so are rechecks, which try nothing new; a round that has no other row is no round here.
     """
     out: dict[str, tuple[float | None, int]] = {}
     for ix, row in enumerate(rows):
-        if row.kind not in facts.TRIED:
+        if row.kind != "attempt" or facts.void(row):
             continue
         name = f"round {row.round}" if row.round is not None else row.version
         point = row.gain.speedup - 1 if row.gain is not None and row.verdict not in ("WRONG", "BROKEN") else None
@@ -120,9 +122,11 @@ def plateau(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     weak = [name for name, gain, _ in last if gain is None or gain < policy.weak_gain]
     if len(weak) == policy.weak_rounds and not any(ix > last[-1][2] for ix in decided):
         what = f"{policy.weak_rounds} weak rounds ({', '.join(weak)}) and no decision after them"
-        yield "artifacts/lineage.jsonl", what, facts.DECIDE
+        others = f"{facts.PIVOT} REASON", f"{facts.CONTINUE} EXPECTED_GAIN"
+        yield LINEAGE_PATH, what, f'{facts.decide(evidence, facts.STOP)}  # or "{others[0]}", or "{others[1]}"'
     elif not any(facts.word(row) == facts.STOP for row in rows):
-        yield "artifacts/lineage.jsonl", f"the end without its reason: {why}, and no stop decision", facts.DECIDE
+        what = f"the end without its reason: {why}, and no stop decision"
+        yield LINEAGE_PATH, what, facts.decide(evidence, facts.STOP)
 
 
 def exhausted(evidence: Evidence, policy: Policy) -> Iterator[Found]:
@@ -140,7 +144,11 @@ def pull_requests(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noq
         if not idea.pr or (facts.COMMIT.match(idea.commit) and idea.at):
             continue
         what = f"{idea.repo} pull request {idea.pr}: no 40-digit head commit, or no time at which it was read"
-        yield f"{IDEAS_PATH}: {idea.key}", what, "kernelpilot ledger idea ... --commit HEAD_SHA --reread-reason TEXT"
+        read = (
+            f"--source-repo {shlex.quote(idea.repo)} --commit HEAD_SHA --path {shlex.quote(idea.path)} --pr {idea.pr}"
+        )
+        fix = f'kernelpilot ledger idea {read} --hypothesis TEXT --reread-reason "its head was not noted"'
+        yield f"{IDEAS_PATH}: {idea.key}", what, fix
 
 
 RULES: tuple[Rule, ...] = (

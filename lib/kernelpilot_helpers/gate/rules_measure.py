@@ -20,7 +20,7 @@ ENVIRONMENT = ("python", "cpu", "machine", "boot_id", "framework")
 """Fields of a run's environment that must say something."""
 BOOKING = ("boot_id", "framework", "framework_version", "python", "cpu", "machine", "gpu_uuid", "driver", "compiler")
 """Fields that must be equal in measurements that are judged together."""
-AGAIN = "kernelpilot attempt {variant} --again"
+AGAIN = 'kernelpilot attempt {variant} --again --motivation "recheck"'
 
 
 def profiled(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
@@ -29,7 +29,7 @@ def profiled(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: AR
     named = {path.removeprefix(DIGESTS).split("/")[0] for path in evidence.sizes if path.startswith(DIGESTS)}
     for version in sorted(name for name in named if name != "README.md"):
         if version not in correct:
-            fix = f"attempt it until it is correct, or git rm -r {DIGESTS}{version}"
+            fix = f"git rm -r {DIGESTS}{version}  # or attempt {version} until it is correct"
             yield f"{DIGESTS}{version}", "a profile of a version that no row shows correct", fix
 
 
@@ -113,7 +113,8 @@ def bounded(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG
     """Input: limits of each job; rows whose reason is ``timeout`` and what was attempted after them."""
     for name, run in evidence.runs.items():
         if not run.limits:
-            yield f"{RUNS}{name}", "its job had a step without a time limit", "kernelpilot attempt --again"
+            said = next((row.variant for row in evidence.rows if name in row.runs), "VARIANT")
+            yield f"{RUNS}{name}", "its job had a step without a time limit", AGAIN.format(variant=said)
     hung: list[Row] = []
     for row in epoch_rows(evidence):
         if row.kind not in facts.TRIED:
@@ -125,7 +126,11 @@ def bounded(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG
     if len(hung) > 1:
         names = ", ".join(row.version for row in hung[-4:])
         what = f"{len(hung)} time-outs without a correct version between them ({names})"
-        yield hung[-1].version, what, "attempt a minimal tile that ends (one block, no pipeline), then go on from it"
+        yield (
+            hung[-1].version,
+            what,
+            "attempt a minimal tile that ends, one block without a pipeline, and go on from it",
+        )
 
 
 RULES: tuple[Rule, ...] = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 
 from kernelpilot_helpers.contract import LOCK_PATH
@@ -44,10 +45,11 @@ def skeleton(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: AR
         return  # without the whole history nobody knows (rule 2)
     if not evidence.base_is_ancestor:
         what = f"the loop was set up at {short(loop.start)}, which is not in HEAD's history"
-        yield loop.directory, what, "git reflog (bring that history back), or cancel the loop and set up another"
+        fix = "git reflog  # find that commit and bring it back, or cancel the loop and set up another"
+        yield loop.directory, what, fix
         return
     for path in evidence.base_missing:
-        fix = f"commit {path}, cancel the loop, and set it up again: {facts.SETUP}"
+        fix = f"{facts.SETUP}  # once {path} is committed and this loop is cancelled"
         yield path, f"not committed when the loop was set up ({short(loop.start)})", fix
 
 
@@ -56,7 +58,11 @@ def one_root(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     git = evidence.git
     yield from under("2")(evidence, policy)
     for path in git.nested:
-        yield path, "a repository inside the repository: its files are not in this history", f"rm -rf {path}/.git"
+        yield (
+            path,
+            "a repository inside the repository: its files are not in this history",
+            f"rm -rf {shlex.quote(path)}/.git",
+        )
     if git.above:
         yield (
             git.above,
@@ -66,7 +72,7 @@ def one_root(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     if git.head and not git.humanize_ignored:
         yield ".gitignore", ".humanize is not ignored", "add the line .humanize* to .gitignore and commit it"
     for path in git.humanize_tracked:
-        yield path, "loop files must not be in the history", f"git rm --cached {path} && git commit"
+        yield path, "loop files must not be in the history", f'git rm --cached {path} && git commit -m "loop files"'
     if git.cut:
         fix = "git fetch --unshallow" if "shallow" in git.cut else "rm .git/info/grafts"
         yield ".git", git.cut, fix
@@ -76,7 +82,7 @@ def one_root(evidence: Evidence, policy: Policy) -> Iterator[Found]:
         yield (
             path,
             what,
-            f"git check-attr filter -- {path}; take that line out of .gitattributes or .git/info/attributes",
+            f"git check-attr filter -- {path}  # take that line out of .gitattributes or .git/info/attributes",
         )
     for path in git.hidden:
         what = "git was told not to look at this file (assume-unchanged or skip-worktree)"
@@ -109,6 +115,16 @@ def explicit(evidence: Evidence, policy: Policy) -> Iterator[Found]:
         )
 
 
+def early(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: HEAD at the loop's set-up, and the commit that first held a lock."""
+    at, loop = facts.places(evidence), evidence.loop
+    first = next((ix for ix, commit in enumerate(evidence.git.commits) if LOCK_PATH in commit.paths), None)
+    if loop is None or not loop.active or evidence.git.cut or first is None or at.get(loop.start, first) >= first:
+        return
+    what = f"the loop was set up at {short(loop.start)}, before the contract was locked"
+    yield loop.directory, what, f"{facts.SETUP}  # once this loop is cancelled: a round judges against a lock"
+
+
 def _no_lock(evidence: Evidence) -> Iterator[Found]:
     if isinstance(evidence.lock, Lock):
         return
@@ -135,7 +151,7 @@ def unchanged(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     told = {where for where, _, _ in found}
     for path in evidence.git.dirty:
         if (path == LOCK_PATH or path in lock.files) and path not in told:
-            yield path, "locked, and not as HEAD holds it", f"git diff HEAD -- {path}; git checkout -- {path}"
+            yield path, "locked, and not as HEAD holds it", f"git checkout HEAD -- {path}"
 
 
 def amended(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
@@ -143,7 +159,7 @@ def amended(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG
     for row in evidence.rows:
         if row.kind == "baseline" and row.epoch > 1 and row.round is not None:
             what = f"the contract was amended in round {row.round} (epoch {row.epoch}): {row.reason[:200]}"
-            yield LOCK_PATH, what, f"compare: git log -p {short(row.commit)} -- contract.toml workloads"
+            yield LOCK_PATH, what, f"git log -p {short(row.commit)} -- contract.toml workloads"
 
 
 def language(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
@@ -160,7 +176,7 @@ def language(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: AR
 
 
 def _language(declared: str, folder: str, held: dict[str, str]) -> Iterator[Found]:
-    fix = "write it in the declared language, or change the contract: kernelpilot lock --amend --why TEXT"
+    fix = "write it in the declared language  # or change the contract: kernelpilot lock --amend --why TEXT"
     seen = set()
     for path in sorted(held):
         native = next((word for suffix, word in NATIVE.items() if path.lower().endswith(suffix)), "")
@@ -177,7 +193,7 @@ def _language(declared: str, folder: str, held: dict[str, str]) -> Iterator[Foun
 def source_policy(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
     """Input: token shingles of candidate and baseline files, which nothing computes yet."""
     if contract_of(evidence).policy.source == "derived":
-        raise NotEvaluated("source policy is 'derived': rule 9 asks for the provenance")
+        raise NotEvaluated("the contract allows derived work; rule 9 checks where it comes from")
     raise NotEvaluated("token shingles against the baseline are not computed yet")
     yield  # pragma: no cover - a generator, as every check
 
@@ -196,8 +212,8 @@ def provenance(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: 
             if mark is None or (path.removeprefix(folder) in said and not scratch):
                 continue
             what = f"carries {mark[0]!r}, and no provenance of {rows[tree].version} names it"
-            fields = "([[source]] url, commit, licence, files, delta)"
-            fix = f"write {folder}provenance.toml {fields}; kernelpilot attempt {slug}"
+            fields = "one [[source]] with url, commit, licence, files and delta"
+            fix = f"write {folder}provenance.toml, {fields}, and attempt {slug} again"
             if scratch:
                 what, fix = f"carries {mark[0]!r}; the contract says from_scratch", "write it anew without that source"
             yield path, what, fix
@@ -209,7 +225,7 @@ def secrets(evidence: Evidence, policy: Policy) -> Iterable[Found]:
     for path, size in evidence.sizes.items():
         if size > most:
             what = f"{size} bytes; evidence files hold at most {most}"
-            yield path, what, f"git rm --cached {path}, and keep a digest or a smaller file"
+            yield path, what, f"git rm --cached {path}  # keep a digest or a smaller file"
     for found in evidence.secrets:
         path, _, name = found.partition(": ")
         yield path, f"looks as if it held {name}", f"take it out of {path}, revoke it, and commit"
@@ -220,6 +236,7 @@ RULES: tuple[Rule, ...] = (
     Rule(id="2", title="one root", severity="block", phase="always", check=one_root),
     Rule(id="4", title="framework checkout is read-only", severity="block", phase="always", check=checkout),
     Rule(id="5", title="K, R and W are explicit", severity="block", phase="always", check=explicit),
+    Rule(id="5", title="the lock comes before the loop", severity="trend", phase="always", check=early),
     Rule(id="6", title="nothing locked was changed", severity="block", phase="always", check=unchanged),
     Rule(id="6", title="an amendment is shown", severity="trend", phase="always", check=amended),
     Rule(id="7", title="language follows the request", severity="block", phase="always", check=language),

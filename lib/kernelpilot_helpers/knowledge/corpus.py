@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -11,6 +12,9 @@ import msgspec
 from kernelpilot_helpers import records
 from kernelpilot_helpers.errors import BadRecord, ToolMissing
 from kernelpilot_helpers.knowledge.model import FIX, RECORDS, VOCABULARY, Record, Vocabulary, url
+
+NEAR_NAME = 0.7
+LONG_NUMBER = 4
 
 
 class Corpus(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +76,25 @@ def find(corpus: Corpus, name: str) -> Record:
             return record
         if re.fullmatch("[0-9a-f]{8,40}", wanted) and record.sha.startswith(wanted):
             return record
+    near = next((record.id for record in corpus.records if _slip(wanted, record.id.lower())), "")
+    fix = f"kernelpilot knowledge show {shlex.quote(near)}" if near else "kernelpilot knowledge search TEXT"
+    what = f"no record {name[:120]!r}: the index holds {len(corpus.records)} pull requests"
+    raise BadRecord(what, where="knowledge", fix=fix)
+
+
+def _slip(typed: str, known: str) -> bool:
+    """True when ``typed`` is this id with one slip: a digit of a long number, or a few letters of the repository.
+
+    A neighbour in number is another pull request, so a short number is never taken for one.
+    """
     import difflib  # noqa: PLC0415 - only on the way out
 
-    near = difflib.get_close_matches(name, [record.id for record in corpus.records], n=3, cutoff=0.4)
-    hint = f"kernelpilot knowledge show {near[0]!r}" if near else "kernelpilot knowledge search TEXT"
-    raise BadRecord(f"no record {name[:120]!r}", where="knowledge", fix=hint)
+    (repo, _, number), (known_repo, _, known_number) = typed.partition("#"), known.partition("#")
+    if number == known_number:
+        return difflib.SequenceMatcher(None, repo.split("/")[-1], known_repo.split("/")[-1]).ratio() >= NEAR_NAME
+    if repo not in (known_repo, known_repo.split("/")[-1]) or min(len(number), len(known_number)) < LONG_NUMBER:
+        return False
+    if len(number) == len(known_number):
+        return sum(a != b for a, b in zip(number, known_number, strict=True)) == 1
+    short, long = sorted((number, known_number), key=len)
+    return any(long[:i] + long[i + 1 :] == short for i in range(len(long)))

@@ -88,7 +88,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Hits, best first; without a hit, the nearest words of the vocabulary."""
+    """Hits, best first; without a hit, at most six near words of the index, none where nothing is near."""
 
     hits: tuple[Hit, ...]
     suggestions: tuple[str, ...]

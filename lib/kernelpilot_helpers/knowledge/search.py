@@ -49,7 +49,7 @@ def _answer(tables: sqlite3.Connection, said: str, filters: Filters, limit: int)
     question = ask(said, words)
     ranked = _ranked(tables, question, allowed)
     hits = tuple(_hit(tables, number, score, question, words) for score, number in ranked[:limit])
-    return Answer(hits=hits, suggestions=() if hits else _suggestions(tables, question, words))
+    return Answer(hits=hits, suggestions=() if hits else _suggestions(tables, question))
 
 
 def ask(said: str, words: Vocabulary) -> Question:
@@ -145,8 +145,8 @@ def _value(name: str, asked: str, present: Iterable[str], names: dict[str, tuple
     raise Refused(f"no record has {name} {asked!r}", where=f"--{name}", fix=f"one of: {', '.join(choices)}")
 
 
-def _suggestions(tables: sqlite3.Connection, question: Question, words: Vocabulary) -> tuple[str, ...]:
-    """Names that begin like a word that was typed, then names spelled much like it; the families when none is near."""
+def _suggestions(tables: sqlite3.Connection, question: Question) -> tuple[str, ...]:
+    """Names that begin like a word that was typed, then names spelled much like it; none when nothing is near."""
     import difflib  # noqa: PLC0415 - only when nothing was found
 
     names = [row[0] for row in tables.execute("SELECT name FROM name ORDER BY name")]
@@ -155,6 +155,6 @@ def _suggestions(tables: sqlite3.Connection, question: Question, words: Vocabula
         lower = typed.lower()
         stump = lower[: max(4, len(lower) - 3)]
         near = [name for name in names if len(lower) > 3 and name.startswith(stump)][:3]
-        near += difflib.get_close_matches(lower, names, n=3, cutoff=0.7)
+        near += difflib.get_close_matches(lower, names, n=3, cutoff=0.8)
         out.update(dict.fromkeys(near))
-    return tuple(list(out)[:SUGGESTIONS] or sorted(words.families))
+    return tuple(list(out)[:SUGGESTIONS])

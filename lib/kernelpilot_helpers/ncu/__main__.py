@@ -1,4 +1,4 @@
-"""``python -m kernelpilot_helpers.ncu digest FILE``: the same command as ``kernelpilot ncu digest FILE``."""
+"""``python -m kernelpilot_helpers.ncu ...`` is ``kernelpilot ncu ...``; it needs the tool's own venv."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from kernelpilot_helpers.ncu.model import RefusedInput
 from kernelpilot_helpers.ncu.sniff import binary
 
 CHUNK = 1024 * 1024
-FIX = "kernelpilot ncu digest FILE, where FILE is an export of `ncu --page raw --csv`"
+FIX = "kernelpilot ncu digest FILE  # FILE: made by ncu --import REPORT.ncu-rep --page raw --csv > FILE"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

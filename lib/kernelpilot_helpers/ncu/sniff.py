@@ -58,25 +58,27 @@ def no_table(text: str) -> RefusedInput:
     return RefusedInput("not_ncu", "no table with columns of Nsight Compute (such as sm__throughput...) was found")
 
 
-_CAPTURE = "ncu --set full --import-source yes -o report PROGRAM && ncu --import report.ncu-rep --page raw --csv"
-_REMEDY = {
-    "log.permission": "allow the counters (driver option NVreg_RestrictProfilingToAdminUsers=0, or root), then: ",
-    "log.no_kernels": "check the kernel filter (-k, -c, -s) and that the program launches kernels, then: ",
-    "log.error": "mend what the ==ERROR== lines name, then: ",
+_EXPORT = "ncu --import REPORT.ncu-rep --page raw --csv > REPORT.raw.csv"
+_CAPTURE = f"ncu --set full --import-source yes -o REPORT PROGRAM && {_EXPORT}"
+_FIRST = {
+    "log.permission": "first allow the counters: driver option NVreg_RestrictProfilingToAdminUsers=0, or root",
+    "log.no_kernels": "first check the kernel filter (-k, -c, -s) and that the program launches kernels",
+    "log.error": "first mend what the ==ERROR== lines name",
 }
 
 
 def refusal(fault: RefusedInput, *, path: str) -> Refusal:
-    """The refusal as it is shown: what was found, and the exact command that exports the right thing."""
-    quoted = shlex.quote(path)
-    stem = path[: path.rfind(".")] if "." in path.rsplit("/", 1)[-1] else path
-    out = shlex.quote(f"{stem}.raw.csv")
+    """The refusal as it is shown: what was found, and a command for a shell that exports the right thing.
+
+    Only a report's own export is proposed beside it; the folder of any other file is none to write into.
+    """
     if fault.code.startswith("report."):
-        fix = f"ncu --import {quoted} --page raw --csv > {out}"
+        stem = path[: path.rfind(".")] if "." in path.rsplit("/", 1)[-1] else path
+        fix = f"ncu --import {shlex.quote(path)} --page raw --csv > {shlex.quote(f'{stem}.raw.csv')}"
     elif fault.code.startswith("file.too_large") or fault.code == "file.line_too_long":
-        fix = "export fewer launches, without instance values: ncu --import REPORT.ncu-rep -c 100 --page raw --csv"
+        fix = f"{_EXPORT.replace(' --page', ' -c 100 --page')}  # fewer launches, and without instance values"
     elif fault.code.startswith(("page.", "raw.")):
-        fix = f"ncu --import REPORT.ncu-rep --page raw --csv > {out}   (REPORT.ncu-rep: what `ncu -o` wrote)"
+        fix = f"{_EXPORT}  # REPORT.ncu-rep: what `ncu -o REPORT` wrote"
     else:
-        fix = f"{_REMEDY.get(fault.code, '')}{_CAPTURE} > {out}"
+        fix = _CAPTURE + (f"  # {_FIRST[fault.code]}" if fault.code in _FIRST else "")
     return Refusal(code=fault.code, what=fault.what, fix=fix)

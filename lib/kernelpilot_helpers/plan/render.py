@@ -86,7 +86,10 @@ def _hints(made: Contract, baseline_profile: str) -> str:
     if baseline_profile:
         profile = f"Baseline profile: {baseline_profile}"
     elif device(made.target) == "cpu":
-        profile = "Baseline profile: none yet. On a CPU there is no GPU profiler: record that as a waiver."
+        profile = (
+            "Baseline profile: none yet. On a CPU there is no GPU profiler: "
+            "keep the tool's error text in the research digest."
+        )
     else:
         profile = "Baseline profile: none yet; it follows the first timing of the baseline."
     return _bullets(
@@ -144,7 +147,7 @@ def _notes(made: Contract) -> str:
 
 
 def render(made: Contract, cases: Sequence[Case], *, baseline_profile: str = "") -> str:
-    """The whole plan as Markdown. ``baseline_profile`` is a digest's id with its headline, or a waiver's words."""
+    """The whole plan as Markdown. ``baseline_profile`` is a digest's id with its headline, or why there is none."""
     items = criteria(made, cases)
     bodies = (
         _goal(made, cases),

@@ -86,7 +86,7 @@ def _require_pairs(request: Request) -> None:
     first = policy.TIERS[request.tier].looks[0]
     if request.max_pairs is not None and request.max_pairs < first:
         what = f"--max-pairs {request.max_pairs}: the {request.tier} tier's first look has {first} pairs"
-        raise Refused(what, fix=f"--max-pairs {first} or more, or --tier screen")
+        raise Refused(what, fix=f"give --max-pairs {first} or more, or --tier screen")
 
 
 def require_git_ready(ws: Workspace) -> None:
@@ -103,6 +103,12 @@ def _earlier(ws: Workspace, tree: str) -> Row | None:
         if row.verdict is not None and row.reason.split(":", 1)[0].split(".", 1)[0] not in REPEATABLE:
             return row
     return None
+
+
+def incumbent_of(ws: Workspace, tree: str) -> Row:
+    """What a tree is timed against. The incumbent's own tree is timed against the baseline: itself says nothing."""
+    best = ws.best()
+    return ws.baseline() if tree == best.tree else best
 
 
 def intent_for(ws: Workspace, request: Request, variant: str, tree: str, clock: Clock, *, recheck: bool) -> Intent:
@@ -124,7 +130,7 @@ def intent_for(ws: Workspace, request: Request, variant: str, tree: str, clock: 
         tree=tree,
         commit=commit,
         parent=ledger.find(ws.rows, request.parent).version if request.parent else best.version,
-        incumbent=best.version,
+        incumbent=incumbent_of(ws, tree).version,
         motivation=request.motivation,
         language=request.language or sources.language(ws, tree),
         provenance=sources.provenance(ws, tree, path),

@@ -19,6 +19,9 @@ from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.correctness import Broken, Correct, Wrong
 from kernelpilot_helpers.ledger.model import Interval, Verdict
 
+QUIET = "busy machine: try again when it is quiet"
+"""The way out of every verdict that a disturbed machine left open; such a tree needs no ``--again``."""
+
 RunRole = Literal["main", "more", "confirm", "baseline", "floor", "audit", "tune"]
 
 
@@ -115,7 +118,7 @@ def step(facts: Facts, runs: Runs) -> Ask | Outcome:
         done = bench.pairs
         return Ask(role="more", phases=("time",), pairs=bench.need_more - done, first_pair=done, why=bench.reason)
     if facts.unfit:
-        return _timed("AMBIGUOUS", f"machine.unfit: {facts.unfit}", bench, verified, ids, facts)
+        return _timed("AMBIGUOUS", f"machine.unfit: {facts.unfit}; {QUIET}", bench, verified, ids, facts)
     if bench.verdict != "IMPROVED" or not facts.tier.confirm:
         return _timed(bench.verdict, bench.reason, bench, verified, ids, facts)
     return _confirmation(facts, runs, bench, ids)
@@ -187,9 +190,10 @@ def _clocks(raws: Sequence[Raw], verified: Correct | Wrong | Broken, ids: tuple[
     if not findings:
         return None
     first = findings[0]
+    cheat = first.code.startswith("cheat.")
     return Outcome(
-        verdict="WRONG" if first.code.startswith("cheat.") else "AMBIGUOUS",
-        reason=f"{first.code}: {first.text}",
+        verdict="WRONG" if cheat else "AMBIGUOUS",
+        reason=f"{first.code}: {first.text}" + ("" if cheat else f"; {QUIET}"),
         verification=verified,
         build_id=ids[0],
         binary_id=ids[1],

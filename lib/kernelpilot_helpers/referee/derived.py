@@ -136,7 +136,7 @@ def stored_faults(ws: Workspace) -> list[Fault]:
         row = next((r for r in reversed(ws.rows) if path in r.evidence), None)
         if row is None:
             continue
-        fix = f"git checkout -- {path}, or kernelpilot {kind(row)}"
+        fix = f"git checkout -- {path}  # or make it again: kernelpilot {kind(row)}"
         if not (ws.root / path).is_file():
             out.append(Fault(where=path, what=f"missing ({row.reason})", fix=fix))
         elif records.file_sha256(ws.root / path) != row.evidence[path]:

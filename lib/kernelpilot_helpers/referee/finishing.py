@@ -11,6 +11,8 @@ from pathlib import Path
 
 from kernelpilot_helpers import proc, records, report
 from kernelpilot_helpers.evidence.model import Evidence
+from kernelpilot_helpers.gate import done
+from kernelpilot_helpers.gate.final_text import not_finished
 from kernelpilot_helpers.gate.model import Report
 from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.referee import gating, recover, workspace
@@ -33,6 +35,8 @@ class Finished:
     commits: tuple[str, ...]
     passed: bool
     done: bool
+    unfinished: str = ""
+    """What is lacking, as the page's first line says it; empty when the work is done."""
     notes: tuple[str, ...] = ()
 
 
@@ -60,6 +64,7 @@ def finish(start: Path, *, clock: Clock, judge: Judge) -> Finished:
         commits=tuple(commit for commit in commits if commit),
         passed=said.passed,
         done=said.done.met,
+        unfinished=not_finished(done.done(evidence)),
         notes=tuple(notes),
     )
 

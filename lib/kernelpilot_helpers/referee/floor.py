@@ -1,4 +1,4 @@
-"""The A/A floor: the baseline against itself on this booking, measured when none is younger than an hour."""
+"""The A/A floor: the baseline against itself on this booking, measured when no fit one is younger than an hour."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def judge(workspace: Workspace, raw: Raw, *, run: str, at: str) -> FloorRecord:
         raise KernelPilotError(
             f"the baseline fails against itself: {verified.reason}",
             where=f"artifacts/runs/{run}",
-            fix="mend baseline/ or reference.py, then kernelpilot lock",
+            fix="mend baseline/ or reference.py",
         )
     found = benchmark.floor([raw], device=workspace.device, timed=workspace.timed, weights=workspace.weights)
     return FloorRecord(
@@ -83,9 +83,9 @@ def expectation(workspace: Workspace) -> correctness.Expectation:
 
 
 def usable(records: Sequence[FloorRecord], *, boot_id: str, now: dt.datetime) -> list[FloorRecord]:
-    """Controls of this boot that are young enough."""
+    """Controls of this boot that are young enough and fit: an unfit one says what the machine was like, then."""
     limit = now - dt.timedelta(minutes=policy.POLICY.aa_minutes)
-    return [r for r in records if r.booking.get("boot_id") == boot_id and _when(r.at) >= limit]
+    return [r for r in records if r.fit and r.booking.get("boot_id") == boot_id and _when(r.at) >= limit]
 
 
 def _when(at: str) -> dt.datetime:

@@ -51,13 +51,14 @@ def import_bundle(start: Path, source: Path, *, clock: Clock) -> attempts.Record
 
 
 def _require_ours(ws: Workspace, bundle: Bundle, folder: Path) -> None:
-    fix = "kernelpilot job export VARIANT, and run it again"
+    fix = "kernelpilot job export VARIANT  # and run that"
     if bundle.intent.tier not in policy.TIERS:
         raise NotComparable(f"tier {bundle.intent.tier!r} is unknown", where=str(folder), fix=fix)
     if bundle.lock_sha256 != records.file_sha256(ws.root / workspace.LOCK):
         raise NotComparable("it was exported under another contract lock", where=str(folder), fix=fix)
-    if ws.best().version != bundle.intent.incumbent:
-        what = f"it was measured against {bundle.intent.incumbent}; the incumbent is {ws.best().version} now"
+    incumbent = attempts.incumbent_of(ws, bundle.intent.tree).version
+    if incumbent != bundle.intent.incumbent:
+        what = f"it was measured against {bundle.intent.incumbent}; the incumbent is {incumbent} now"
         raise NotComparable(what, where=str(folder), fix=fix)
     pairs = fixed_pairs(bundle.intent.tier, bundle.intent.max_pairs)
     for part in bundle.parts:

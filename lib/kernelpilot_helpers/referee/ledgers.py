@@ -30,7 +30,7 @@ def check(start: Path) -> list[Fault]:
     files = {path: views.text_of(ws.root / path) for path in views.rendered(ws)}
     found = [*ws.faults, *idea_faults, *history.all_faults(ws.root)]
     faults = ledger.check(ws.rows, found, files, views.bench_facts(ws), ideas)
-    fix = "kernelpilot attempt (records or reports it)"
+    fix = "kernelpilot ledger render  # records or reports it"
     for run in runs.orphans(ws.root, ws.rows):
         faults.append(Fault(where=f"{workspace.RUNS}/{run}", what="no row cites this run", fix=fix))
     if ws.lock is not None:

@@ -30,23 +30,27 @@ class Locked:
     audit: AuditReport | None
     floor: FloorRecord | None
     notes: tuple[str, ...] = ()
+    advice: tuple[str, ...] = ()
+    """Walls that lie ahead of this task although it locks."""
 
 
 def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: measure.Say) -> Locked:
     """Lock the contract of the repo around ``start``.
 
-    Raises Refused when the skeleton is incomplete, the audit finds the task unfit, or a locked file changed and
-    ``amend`` was not asked for.
+    Raises Refused when the target cannot be measured, the skeleton is incomplete, the audit finds the task unfit, or
+    a locked file changed and ``amend`` was not asked for.
     """
     ws = workspace.open_repo(start, need_lock=False)
+    _require_measurable(ws)
     with workspace.held(ws):
         notes = tuple(recover.recover(ws, clock))
         ws = workspace.open_repo(start, need_lock=False)
         workspace.require_sound(ws)
         _require_skeleton(ws)
+        advice = scaffold.notes(ws.contract)
         done = _already(ws, amend=amend, why=why)
         if done is not None:
-            return Locked(lock=ws.lock or _never(), row=done, audit=None, floor=None, notes=notes)
+            return Locked(lock=ws.lock or _never(), row=done, audit=None, floor=None, notes=notes, advice=advice)
         intent = _intent(ws, why, clock)
         bench = measure.Bench(workspace=ws, lab=lab, clock=clock, say=say)
         say("task audit: deliberately wrong outputs must fail, legal variations must pass")
@@ -62,14 +66,24 @@ def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: mea
         row = _row(ws, intent, record, (audit_run, floor.run), clock)
         records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
         recover.finish(workspace.open_repo(start), row)
-    return Locked(lock=record, row=row, audit=report, floor=floor, notes=notes)
+    return Locked(lock=record, row=row, audit=report, floor=floor, notes=notes, advice=advice)
 
 
 def _never() -> Lock:
     raise AssertionError("a baseline row of an epoch without a lock")
 
 
+def _require_measurable(ws: Workspace) -> None:
+    if scaffold.on_gpu(ws.contract):
+        fix = 'set target.gpu = "cpu" to play the whole flow, or wait for GPU support (CHANGELOG.md says when)'
+        raise Refused("a GPU target cannot be measured yet", where="contract.toml: target.gpu", fix=fix)
+
+
 def _require_skeleton(ws: Workspace) -> None:
+    unwritten = scaffold.stubs(ws.root, ws.contract)
+    if unwritten:
+        what = "; ".join(f"{f.where} is {f.what}" for f in unwritten)
+        raise Refused(what, where=str(ws.root), fix="write " + " and ".join(f.where for f in unwritten))
     faults = scaffold.check(ws.root)
     if faults:
         what = "; ".join(f"{f.where}: {f.what}" for f in faults)
@@ -135,7 +149,7 @@ def _audit(bench: measure.Bench, base: Intent) -> tuple[str, AuditReport]:
         raise Refused(
             "the task cannot tell right from wrong: " + "; ".join(report.reasons[:5]) + more,
             where=f"{LOCAL}/interrupted/{run}",
-            fix="mend reference.py, baseline/ or the generators in contract.toml, then kernelpilot lock",
+            fix="mend reference.py, baseline/ or the generators in contract.toml",
         )
     runs.note(ws.root, run, {"audit.json": report})
     return run, report

@@ -44,13 +44,13 @@ def run_job(bench: Bench, intent: Intent, question: jobs.Question) -> Raw:
 
 
 def ensure_floor(bench: Bench, base: Intent) -> tuple[floor.Floor, list[str]]:
-    """The floor of this booking, measured now when no young one exists; and the runs that this made."""
+    """The floor of this booking, measured now when no young and fit one exists; and the runs that this made."""
     workspace = bench.workspace
     cited = [run for row in workspace.rows if row.epoch == workspace.epoch for run in row.runs]
     young = floor.usable(runs.floors(workspace.root, cited), boot_id=boot_id(), now=bench.clock())
     if young:
         return floor.pooled(young), []
-    bench.say("A/A control: the baseline against itself (none younger than an hour on this boot)")
+    bench.say("A/A control: the baseline against itself (no fit one younger than an hour on this boot)")
     record = measure_floor(bench, base)
     return floor.pooled([*young, record]), [record.run]
 

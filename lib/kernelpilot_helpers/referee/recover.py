@@ -53,7 +53,7 @@ def _require_true(ws: Workspace, row: Row) -> None:
     found += derived.faults(ws, row) if derived.kind(row) == "dispatch" else []
     if found:
         what = "; ".join(f"{f.where}: {f.what}" for f in found)
-        fix = f"git checkout -- {ledger.LINEAGE_PATH} (drops the row that is not committed)"
+        fix = f"git checkout -- {ledger.LINEAGE_PATH}  # drops the row that is not committed"
         raise BadRecord(
             f"the last row, {row.version}, is not backed by its runs: {what}", where=ledger.LINEAGE_PATH, fix=fix
         )

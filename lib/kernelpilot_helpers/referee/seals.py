@@ -14,7 +14,7 @@ from kernelpilot_helpers.referee.decide import Outcome, Runs
 from kernelpilot_helpers.referee.runs import Intent
 from kernelpilot_helpers.referee.workspace import LOCK, RUNS, Workspace
 
-FIX = "git checkout -- artifacts (brings back what was committed)"
+FIX = "git checkout -- artifacts  # brings back what was committed"
 
 
 def run_sha256(root: Path, run: str) -> str:

@@ -14,6 +14,8 @@ from kernelpilot_helpers.referee import recover, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.workspace import LOCAL
 
+BAD = ("WRONG", "BROKEN")
+
 
 def select(start: Path, version: str, *, why: str, clock: Clock) -> Row:
     """Make a recorded version current again: its tree in the worktree, ``current``, and a decision row.
@@ -26,11 +28,9 @@ def select(start: Path, version: str, *, why: str, clock: Clock) -> Row:
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)
         row = ledger.find(ws.rows, version)
-        if row.verdict in ("WRONG", "BROKEN") or row.epoch != ws.epoch:
+        if row.verdict in BAD or row.epoch != ws.epoch:
             what = f"{row.version} is {row.verdict or row.kind} of epoch {row.epoch}"
-            raise Refused(
-                f"{what}: only a correct version of this epoch can be selected", fix="kernelpilot ledger check"
-            )
+            raise Refused(f"{what}: only a correct version of this epoch can be selected", fix=_selectable(ws))
         commit = row.commit
         if row.kind != "baseline":
             commit = _restore(ws, row)
@@ -55,6 +55,13 @@ def select(start: Path, version: str, *, why: str, clock: Clock) -> Row:
     return decision
 
 
+def _selectable(ws: workspace.Workspace) -> str:
+    """The command that selects the newest version that may be."""
+    mine = [row for row in ws.rows if row.kind == "attempt" and row.epoch == ws.epoch]
+    right = [row for row in mine if not {r.verdict for r in ledger.by_tree(ws.rows, row.tree, ws.epoch)} & {*BAD}]
+    return f"kernelpilot select {right[-1].version if right else ws.baseline().version}"
+
+
 def _restore(ws: workspace.Workspace, row: Row) -> str:
     path = f"{ws.variants}/{row.variant}"
     edited = proc.dirty(ws.root, path)
@@ -62,7 +69,7 @@ def _restore(ws: workspace.Workspace, row: Row) -> str:
         raise Refused(
             f"uncommitted work would be lost: {', '.join(edited)}",
             where=path,
-            fix="kernelpilot attempt (records it), or git stash",
+            fix=f"kernelpilot attempt {row.variant} --motivation TEXT  # records it; git stash puts it aside",
         )
     staged = ws.root / LOCAL / "select"
     shutil.rmtree(staged, ignore_errors=True)

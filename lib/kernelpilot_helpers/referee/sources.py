@@ -46,7 +46,8 @@ def choose_variant(ws: Workspace, asked: str | None) -> str:
     if len(names) == 1:
         return names[0]
     what = "no variant yet" if not names else f"which variant is meant? ({', '.join(names)})"
-    raise Refused(what, where=ws.variants, fix=f"write {ws.variants}/NAME/candidate.py, then kernelpilot attempt NAME")
+    fix = "name one of them" if names else f"write {ws.variants}/NAME/candidate.py"
+    raise Refused(what, where=ws.variants, fix=fix)
 
 
 def files(ws: Workspace, tree: str) -> list[str]:

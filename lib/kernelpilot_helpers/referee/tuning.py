@@ -67,7 +67,7 @@ def _pairs(asked: int | None) -> int:
     least = policy.ACCEPT.looks[0]
     if asked is not None and asked < least:
         what = f"--max-pairs {asked}: an interval for each case needs {least} pairs"
-        raise Refused(what, fix=f"--max-pairs {least} or more")
+        raise Refused(what, fix=f"give --max-pairs {least} or more")
     return PAIRS if asked is None else min(asked, policy.ACCEPT.looks[-1]) // 2 * 2
 
 
@@ -109,7 +109,9 @@ def _measured(bench: measure.Bench, ws: Workspace, version: Row, pairs: int, mad
         said = judged.disturbed
         runs.put_aside(ws.root, intent.run)
         bench.say(f"{version.version}: measured again, because {said}")
-    raise NotComparable(f"{version.version} could not be measured: {said}", fix="kernelpilot tune, on a quiet machine")
+    raise NotComparable(
+        f"{version.version} could not be measured: {said}", fix="kernelpilot tune  # on a quiet machine"
+    )
 
 
 def _intent(ws: Workspace, version: Row, pairs: int, clock: Clock) -> Intent:

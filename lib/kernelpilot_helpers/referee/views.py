@@ -55,7 +55,7 @@ def require_rendered(workspace: Workspace) -> None:
         raise Refused(
             "edited by hand; the lineage is the truth and these files are rendered from it",
             where=", ".join(edited),
-            fix="kernelpilot ledger check (what differs), then kernelpilot ledger render (keeps your edit aside)",
+            fix="kernelpilot ledger render  # keeps your edit aside; kernelpilot ledger check says what differs",
         )
 
 

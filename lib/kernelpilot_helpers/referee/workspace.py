@@ -146,10 +146,11 @@ def require_lock(workspace: Workspace) -> Lock:
     faults = [*lock_faults(workspace), *lock_edits(workspace)]
     if faults:
         what = "; ".join(f"{f.where}: {f.what}" for f in faults)
+        paths = dict.fromkeys(f.where for f in faults)
         raise Refused(
             f"a locked file changed, so nothing measured now would be comparable: {what}",
             where=LOCK,
-            fix="git checkout -- the file, or: kernelpilot lock --amend --why TEXT",
+            fix=f"git checkout -- {' '.join(paths)}  # or keep the change: kernelpilot lock --amend --why TEXT",
         )
     return workspace.lock
 

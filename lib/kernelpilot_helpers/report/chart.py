@@ -60,7 +60,9 @@ def _panel(title: str, top: float, points: Sequence[_Point], *, best_line: bool)
         out += _best_line(shown, axis)
     for point in shown:
         out += _mark(point, axis)
-    return out + [_bad(p, top + PANEL) for p in points if p.row.verdict in ("WRONG", "BROKEN")]
+    out += [_bad(p, top + PANEL) for p in points if p.row.verdict in ("WRONG", "BROKEN")]
+    untimed = [p for p in points if p.row.gain is None and p.row.verdict not in (None, "WRONG", "BROKEN")]
+    return out + [_untimed(p, top + PANEL) for p in untimed]
 
 
 def _grid(axis: Axis) -> list[Markup]:
@@ -88,7 +90,8 @@ def _mark(point: _Point, axis: Axis) -> list[Markup]:
         return []
     x, y = point.x, axis.at(value.speedup)
     words = f"{point.row.version} {point.row.verdict}: {percent(value.speedup)}"
-    hint = tag("title", f"{words} [{percent(value.ci_low)}, {percent(value.ci_high)}]")
+    of = "the baseline" if value is point.row.vs_baseline else point.row.incumbent
+    hint = tag("title", f"{words} [{percent(value.ci_low)}, {percent(value.ci_high)}] against {of}")
     kind = {"IMPROVED": "good", "REGRESSED": "worse"}.get(point.row.verdict or "", "flat")
     out = [tag("line", x1=x, x2=x, y1=axis.at(value.ci_low), y2=axis.at(value.ci_high), class_=f"ci {kind}")]
     for bound, sign in ((value.ci_low, 1), (value.ci_high, -1)):
@@ -110,6 +113,11 @@ def _bad(point: _Point, y: float) -> Markup:
     upright = f"M{x} {y - 6} L{x} {y + 6} M{x - 6} {y} L{x + 6} {y}"
     wrong = point.row.verdict == "WRONG"
     return tag("path", hint, d=cross if wrong else upright, class_="wrong" if wrong else "broken")
+
+
+def _untimed(point: _Point, y: float) -> Markup:
+    hint = tag("title", f"{point.row.version} {point.row.verdict}: {point.row.reason}")
+    return tag("rect", hint, x=round(point.x - 4, 1), y=y - 4, width=8, height=8, class_="untimed")
 
 
 def _names(xs: Sequence[float], rows: Sequence[Row], y: float) -> list[Markup]:
@@ -158,6 +166,7 @@ def legend() -> Markup:
     marks = (
         (tag("circle", cx=8, cy=8, r=5, class_="dot selected"), "improved and selected"),
         (tag("rect", x=4, y=4, width=8, height=8, class_="dot flat"), "same or ambiguous"),
+        (tag("rect", x=4, y=4, width=8, height=8, class_="untimed"), "same or ambiguous, not timed"),
         (tag("circle", cx=8, cy=8, r=4.5, class_="dot worse"), "regressed"),
         (tag("path", d="M4 4 L12 12 M4 12 L12 4", class_="wrong"), "wrong"),
         (tag("path", d="M8 2 L8 14 M2 8 L14 8", class_="broken"), "broken"),

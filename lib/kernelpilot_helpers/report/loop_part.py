@@ -10,7 +10,7 @@ from kernelpilot_helpers.gate.model import Report
 from kernelpilot_helpers.ledger import Row
 from kernelpilot_helpers.report import timeline
 
-EVIDENCE_ONLY = "The reviewer was evidence-only: it read no code, it completed what the gate had passed."
+COMPLETED = "The reviewer was evidence-only: it read no code, it completed what the gate had passed."
 TERMINALS = {
     "COMPLETE": "the loop was accepted",
     "CANCEL": "cancelled by the user",
@@ -31,8 +31,9 @@ def loop_part(evidence: Evidence | None) -> dict[str, Any]:
     ended = TERMINALS.get(loop.phase)
     return {
         "absent": "",
-        "state": f"{loop.phase} in round {loop.round} of at most {loop.max_rounds}" + (f": {ended}" if ended else ""),
-        "reviewer": EVIDENCE_ONLY if loop.reviewer == "evidence-only" else f"Reviewer: {loop.reviewer}.",
+        "state": f"When this page was written: {loop.phase} in round {loop.round} of at most {loop.max_rounds}"
+        + (f": {ended}" if ended else ""),
+        "reviewer": _reviewer(loop),
         "svg": timeline.rounds(loop),
         "legend": timeline.legend(),
         "lines": _lines(evidence, loop),
@@ -40,6 +41,12 @@ def loop_part(evidence: Evidence | None) -> dict[str, Any]:
         "tampered": loop.tampered,
         "directory": loop.directory,
     }
+
+
+def _reviewer(loop: LoopFacts) -> str:
+    if loop.reviewer == "evidence-only" and loop.phase == "COMPLETE":
+        return COMPLETED
+    return f"Reviewer: {loop.reviewer}" + ("; it reads no code." if loop.reviewer == "evidence-only" else ".")
 
 
 def _lines(evidence: Evidence, loop: LoopFacts) -> list[dict[str, Any]]:

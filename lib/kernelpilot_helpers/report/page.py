@@ -26,7 +26,7 @@ ORDER = ("IMPROVED", "SAME", "REGRESSED", "AMBIGUOUS", "WRONG", "BROKEN")
 COMMANDS = (
     ("kernelpilot ledger check", "do the rows, their hash chain and the ledgers agree?"),
     (
-        "kernelpilot attempt --again --motivation recheck",
+        'kernelpilot attempt --again --motivation "recheck"',
         "measure the selected variant once more; the row is a recheck",
     ),
     ("kernelpilot gate", "every rule over the evidence: pass, done, findings"),
@@ -153,7 +153,9 @@ def _best_cases(data: ReportData, best: Row | None) -> dict[str, Any] | None:
         why = facts.problems[0] if facts and facts.problems else "its run holds no bench.json"
         return {"version": best.version, "run": run, "svg": None, "why": why, "against": best.incumbent}
     svg = chart.cases(best.version, facts.bench.cases)
-    return {"version": best.version, "run": run, "svg": svg, "why": "", "against": best.incumbent}
+    far = best.incumbent != ledger.BASELINE
+    note = "The figure on top of this page is against the baseline." if far else ""
+    return {"version": best.version, "run": run, "svg": svg, "why": "", "against": best.incumbent, "note": note}
 
 
 def _explained(data: ReportData, row: Row) -> dict[str, Any]:

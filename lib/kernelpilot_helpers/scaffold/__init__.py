@@ -1,5 +1,6 @@
 """Make, commit and re-check the standalone repo that one kernel is tuned in."""
 
+from kernelpilot_helpers.scaffold.advice import notes, on_gpu, stubs
 from kernelpilot_helpers.scaffold.content import EVIDENCE_PATH, evidence, files
 from kernelpilot_helpers.scaffold.repo import (
     REQUIRED_FILES,
@@ -23,7 +24,10 @@ __all__ = [
     "example",
     "files",
     "make",
+    "notes",
+    "on_gpu",
     "parse_request",
     "required_files",
+    "stubs",
     "write_evidence",
 ]

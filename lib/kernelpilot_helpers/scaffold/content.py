@@ -25,6 +25,8 @@ COPIES = {
     "artifacts/research-digest.md": "research-digest.md",
     "artifacts/profile-digests/README.md": "profile-digests.md",
 }
+REFERENCE_TODO = "write the reference: what is correct"
+BASELINE_TODO = "write the baseline: what must be beaten"
 STUB = '''\
 """{what}"""
 
@@ -53,7 +55,7 @@ def reference_stub(made: Contract) -> str:
     names = arguments(made, "in", "inout", "static", "scalar")
     results = arguments(made, "out", "inout")
     return STUB.format(
-        what="write the reference: what is correct",
+        what=REFERENCE_TODO,
         name=made.reference.fn.partition(":")[2],
         arguments=_typed(names),
         result="Any",
@@ -65,7 +67,7 @@ def baseline_stub(made: Contract) -> str:
     """A baseline that refuses to run, with the right signature."""
     names = arguments(made, "in", "inout", "static", "scalar", "out")
     return STUB.format(
-        what="write the baseline: what must be beaten",
+        what=BASELINE_TODO,
         name=made.baseline[0].fn.partition(":")[2],
         arguments=_typed([n for n in made.tensors if n in names]),
         result="None",

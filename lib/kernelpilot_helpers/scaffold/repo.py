@@ -42,7 +42,7 @@ RESEARCH_SECTIONS = (
     "Expected bottlenecks",
     "First measurements",
 )
-RESTORE = "git checkout HEAD -- {path}, or make a new repo: kernelpilot scaffold DIR --task NAME"
+RESTORE = "git checkout HEAD -- {path}  # or a new repo: kernelpilot scaffold DIR --task NAME"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,7 +70,7 @@ def _refuse_place(directory: Path, *, parent_ok: bool) -> None:
         raise Refused(
             f"lies inside another git repository: {above}",
             where=str(directory),
-            fix="name a folder outside it, or allow it: kernelpilot scaffold DIR --parent-ok ...",
+            fix="name a folder outside it, or add --parent-ok",
         )
 
 

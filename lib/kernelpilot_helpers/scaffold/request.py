@@ -38,7 +38,7 @@ def example(*, task: str, op: str = "norm", summary: str = "", gpu: str = "cpu",
     Raises Refused for an op without a built-in task, BadRecord for a name or target that no contract may hold.
     """
     if op != "norm":
-        fix = "describe it in a request file (docs/formats/request.md): kernelpilot scaffold DIR --request FILE"
+        fix = "kernelpilot scaffold DIR --request FILE  # describe it in the file: docs/formats/request.md"
         raise Refused(f"there is no built-in task for op {op!r}, only for norm", where="--op", fix=fix)
     doc = contract.read_toml(template("contract.toml").encode(), at="template", fix=FIX)
     doc["task"]["name"] = task

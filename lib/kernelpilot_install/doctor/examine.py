@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -36,10 +37,10 @@ def _clients(here: Here) -> Iterator[Check]:
     roots = {"codex": here.at.codex, "claude": here.at.claude}
     entries = Book(here.at.manifest).manifest.entries
     found = clients_found(here.at, here.env)
-    install = f"{here.at.clone / 'install.sh'} --client"
+    install = f"{shlex.quote(str(here.at.clone / 'install.sh'))} --client"
     if not asked and not found:
         what = "no client was found: neither Codex nor Claude Code has a folder or a program here"
-        yield Check(name="clients", status="warn", what=what, fix=f"install one, then {install} both")
+        yield Check(name="clients", status="warn", what=what, fix=f"{install} both  # once one of them is installed")
     for client, root in roots.items():
         served = any(Path(e.path).is_relative_to(root) and Path(e.path) != root for e in entries)
         if client in asked or (not asked and served):

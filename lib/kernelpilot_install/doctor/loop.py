@@ -30,7 +30,7 @@ def heartbeat(here: Here) -> Iterator[Check]:
     for e in entries:
         if e.get("parked"):
             what = f"the hook lets go of {e.get('loop_dir', root)}: {e['parked']}"
-            fix = f"mend that, then {rlcr} resume"
+            fix = f"{rlcr} resume  # once that is mended"
             yield Check(name="heartbeat", status="warn", what=what, fix=fix)
         elif e.get("last_fired"):
             times, last = e.get("fired", "?"), e.get("last_outcome") or "?"
@@ -38,12 +38,12 @@ def heartbeat(here: Here) -> Iterator[Check]:
             yield Check(name="heartbeat", status="ok", what=what)
         else:
             what = f"the gate never ran in {e.get('loop_dir', root)}: right in the first round, wrong after a stop"
-            fix = f"check hook and trust above, restart the client; meanwhile run {gate} instead of stopping"
+            fix = f"{gate}  # instead of stopping, until hook and trust above are mended and the client is restarted"
             yield Check(name="heartbeat", status="warn", what=what, fix=fix)
     active = [] if entries else _active(root)
     for loop in active:
         what = f"{loop} is active, but no session is registered for it: no Stop hook will serve it"
-        fix = f"hand it to the session that works on it, from inside the client: {rlcr} adopt --session-id ID"
+        fix = f"{rlcr} adopt --session-id ID  # inside the client, in the session that works on it"
         yield Check(name="heartbeat", status="warn", what=what, fix=fix)
     if not entries and not active:
         yield Check(name="heartbeat", status="ok", what="no loop is active in this worktree")
@@ -110,4 +110,4 @@ def _runs(here: Here, argv: list[str], path: Path) -> Check:
 
 def _write(here: Here, path: Path) -> str:
     gone = f"rm {shlex.quote(str(path))} && " if path.exists() else ""
-    return f"before the loop is set up: {gone}{shlex.quote(str(here.at.shim))} plan (writes it)"
+    return f"{gone}{shlex.quote(str(here.at.shim))} plan  # before the loop is set up; it writes that file"

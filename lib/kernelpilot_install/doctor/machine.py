@@ -8,13 +8,12 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from kernelpilot_install import prerequisites
+from kernelpilot_install import prerequisites, taskpython
 from kernelpilot_install.changes import SHIM_MARK
 from kernelpilot_install.doctor.ask import ask
 from kernelpilot_install.doctor.check import Check, Here, Status
 from kernelpilot_install.manifest import Book
 
-NAME_A_PYTHON = "export KERNELPILOT_PYTHON=/path/to/python, one that has numpy or torch"
 PROBE = """
 import sys
 if sys.version_info < (3, 10):
@@ -29,6 +28,8 @@ except Exception:
     print(sys.prefix, "torch", "", sep="|")
 """
 OWN = "is the tool's own"
+NO_GPU_YET = "a GPU target cannot be measured by this version yet, on no machine: CPU targets only"
+CPU_ONLY = 'CPU target: nothing to do (gpu = "cpu" under [target]). GPU target: stop, and report this line to the user'
 LOW_BYTES = 2 * 10**9
 FULL_BYTES = 10**8
 ADMIN_ONLY = Path("/proc/driver/nvidia/params")
@@ -56,7 +57,7 @@ def command(here: Here) -> Iterator[Check]:
     elif owner not in ("", str(at.clone)):
         what = f"{at.shim} belongs to the clone {owner}; this answer comes from {at.clone}"
         yield Check(
-            name="command", status="warn", what=what, fix=f"{shlex.quote(install)} --replace, or use that clone"
+            name="command", status="warn", what=what, fix=f"{shlex.quote(install)} --replace  # or use that clone"
         )
     elif first is None:
         fix = f'export PATH="{at.shim.parent}:$PATH"'
@@ -69,9 +70,10 @@ def command(here: Here) -> Iterator[Check]:
 
 
 def task_python(here: Here) -> Iterator[Check]:
-    """The Python that measures: the one named, else the active venv's, else python3; never the tool's own."""
+    """The Python that measures: the one named, the active venv's, python3, our small venv; never the tool's own."""
+    fix = taskpython.how_to_make(here.env)
     if here.task_fault:
-        yield Check(name="task-python", status="fail", what=here.task_fault, fix=NAME_A_PYTHON)
+        yield Check(name="task-python", status="fail", what=here.task_fault, fix=fix)
         return
     tried = []
     for argv in [here.task_argv] if here.task_argv else _candidates(here):
@@ -80,8 +82,6 @@ def task_python(here: Here) -> Iterator[Check]:
             yield Check(name="task-python", status="ok", what=f"{shlex.join(argv)} has {' '.join(words[1:]).strip()}")
             return
         tried.append(f"{shlex.join(argv)} {why or OWN}")
-    made = here.at.data / "task-venv" / "bin" / "python"
-    fix = f"export KERNELPILOT_PYTHON={shlex.quote(str(made))}" if made.exists() else NAME_A_PYTHON
     what = "; ".join(tried) or "no python3 on PATH"
     yield Check(name="task-python", status="fail", what=f"nothing can be measured here: {what}", fix=fix)
 
@@ -89,8 +89,10 @@ def task_python(here: Here) -> Iterator[Check]:
 def _candidates(here: Here) -> list[tuple[str, ...]]:
     active = here.env.get("VIRTUAL_ENV")
     python3 = shutil.which("python3", path=here.at.path)
-    found = [(str(Path(active) / "bin" / "python"),)] if active else []
-    return [*found, (python3,)] if python3 else list(found)
+    small = taskpython.made(here.env)
+    found = [str(Path(active) / "bin" / "python")] if active else []
+    found += [python3] if python3 else []
+    return [(program,) for program in [*found, *([str(small)] if small else [])]]
 
 
 def _framework(argv: tuple[str, ...], here: Here) -> tuple[list[str], str]:
@@ -122,19 +124,15 @@ def git_identity(here: Here) -> Iterator[Check]:
 
 
 def gpu(here: Here) -> Iterator[Check]:
-    """NVIDIA GPUs; none is a warning only."""
+    """NVIDIA GPUs, and that none is measured yet: an agent with a GPU task has to stop, not to look for a way round."""
     answer = ask(["nvidia-smi", "-L"], env=here.env, cwd=here.folder)
     names = [line.partition(" (UUID")[0] for line in answer.out.splitlines() if line.startswith("GPU ")]
     if answer.code == 0 and names:
-        yield Check(name="gpu", status="ok", what="; ".join(names))
+        what = f"{'; '.join(names)}: here, but {NO_GPU_YET}"
+        yield Check(name="gpu", status="warn", what=what, fix=CPU_ONLY)
         return
     why = "there is no nvidia-smi" if answer.code is None and "started" in answer.why else answer.why or answer.first
-    yield Check(
-        name="gpu",
-        status="warn",
-        what=f"no NVIDIA GPU ({why}): only CPU targets can be measured here",
-        fix="measure on another machine: kernelpilot job export",
-    )
+    yield Check(name="gpu", status="warn", what=f"no NVIDIA GPU ({why}), and {NO_GPU_YET}", fix=CPU_ONLY)
 
 
 def ncu(here: Here) -> Iterator[Check]:
@@ -160,5 +158,5 @@ def disk(here: Here) -> Iterator[Check]:
     """Free space where the work is done."""
     free = shutil.disk_usage(here.folder).free
     status: Status = "fail" if free < FULL_BYTES else "warn" if free < LOW_BYTES else "ok"
-    fix = "" if status == "ok" else f"make room: du -sh {shlex.quote(str(here.folder))}/* | sort -h"
+    fix = "" if status == "ok" else f"du -sh {shlex.quote(str(here.folder))}/* | sort -h  # then make room"
     yield Check(name="disk", status=status, what=f"{free / 1e9:.1f} GB are free in {here.folder}", fix=fix)

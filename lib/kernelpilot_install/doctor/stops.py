@@ -32,7 +32,12 @@ def registered(here: Here, client: str, root: Path) -> Iterator[Check]:
         found += [(layer, s) for s in hooks.standing(groups(hooks.read(layer) or b"", where=str(layer)))]
     here_ones = [f for f in found if f[1].program == launch]
     if not launch.is_file():
-        yield Check(name=name, status="fail", what=f"{launch} is absent", fix="git -C the clone checkout, or git pull")
+        yield Check(
+            name=name,
+            status="fail",
+            what=f"{launch} is absent",
+            fix=f"git -C {shlex.quote(str(here.at.clone))} checkout -- vendor",
+        )
     elif not os.access(launch, os.X_OK):
         fix = f"chmod +x {shlex.quote(str(launch))}"
         yield Check(name=name, status="fail", what=f"{launch} is not executable: the hook fails and lets go", fix=fix)

@@ -39,6 +39,7 @@ def main() -> None:
     try:
         from pathlib import Path  # noqa: PLC0415 (not before it is needed)
 
+        sys.pycache_prefix = f"{base}/humanize/pycache"  # so that the clone stays as git made it
         sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
         from rlcr import stop_hook  # noqa: PLC0415 (the point of this file)
     except Exception as error:  # noqa: BLE001 (a traceback would end the turn in silence)

@@ -18,6 +18,7 @@ from rlcr.files import Locked, locked, read_regular
 from rlcr.loop import Loop
 from rlcr.model import Adopt, Cancel, Event, Resume, Tamper, sha256
 from rlcr.step import Illegal
+from rlcr.usage import ALL, USAGE
 
 
 class NoLoop(LookupError):
@@ -30,9 +31,13 @@ def main(argv: Sequence[str]) -> int:
         "setup": setup.main, "stop-gate": stop_gate, "cancel": cancel, "resume": resume, "adopt": adopt,
         "status": status,
     }  # fmt: skip
+    helps = [word for word in argv if word in ("-h", "--help")]
+    if helps and argv[0] in (*USAGE, *helps):
+        print(USAGE.get(argv[0], ALL), end="")
+        return 0
     if not argv or argv[0] not in commands:
-        print(f"usage: rlcr {'|'.join(commands)}", file=sys.stderr)
-        return 0 if argv and argv[0] in ("-h", "--help") else 2
+        print(ALL, end="", file=sys.stderr)
+        return 2
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a path or a plan may hold what the terminal cannot show

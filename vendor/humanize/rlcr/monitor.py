@@ -60,11 +60,11 @@ def snapshot(project: Path, now: datetime) -> dict[str, Any]:
         return found
     journal, faults = reading.read(loop)
     state = journal.state
-    met, total = reading.criteria(loop)
+    met, total, kept = reading.criteria(loop)
     found.update(
         loop=loop.name,
         dir=str(loop),
-        criteria={"met": met, "total": total},
+        criteria={"met": met, "total": total, "kept": kept},
         findings={"open": len(state.open), "queued": len(state.queued)},
         blocks=state.blocks,
         log=_newest_log(project, loop.name),
@@ -77,8 +77,8 @@ def snapshot(project: Path, now: datetime) -> dict[str, Any]:
         found.update(max=setup.max, reviewer=setup.reviewer, branch=setup.branch, base_commit=setup.base_commit)
         found.update(plan=setup.plan, started=setup.at, phase=state.phase, round=state.round, active=state.active)
     if journal.entries:
-        last = journal.entries[-1].record
-        found["last_event"] = {"kind": last["event"], "at": str(last.get("at", "")), "age_s": _age(last.get("at"), now)}
+        last = reading.last_event(journal)
+        found["last_event"] = None if last is None else {**last, "age_s": _age(last["at"], now)}
         view = None if state.pending else reading.view_fault(loop, state)
         faults += [view] if view is not None else []
     found["faults"] = [asdict(fault) for fault in faults]

@@ -12,7 +12,7 @@ from rlcr import journal
 from rlcr.files import TooBig, read_regular
 from rlcr.journal import Journal
 from rlcr.model import State
-from rlcr.views import state_name
+from rlcr.views import MUTABLE, state_name, tracker
 
 _LOOP_NAME = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\S*")
 _AC = re.compile(r"\bAC[-_ ]?(\d+(?:\.\d+)*)\b")
@@ -64,16 +64,32 @@ def last_with(found: Journal, key: str) -> tuple[str, dict[str, Any]] | None:
     return None
 
 
-def criteria(loop: Path) -> tuple[int, int]:
-    """Acceptance criteria named in goal-tracker.md: completed and verified, and all."""
+def last_event(found: Journal) -> dict[str, Any] | None:
+    """The newest line that tells something: a Stop with its outcome, or another kind; not that files are in place."""
+    entry = next((e for e in reversed(found.entries) if e.record["event"] != "done"), None)
+    if entry is None:
+        return None
+    record, data = entry.record, entry.record["data"]
+    told: dict[str, Any] = {"kind": record["event"], "at": str(record.get("at", ""))}
+    if told["kind"] != "intent":
+        return {**told, "round": record["round"], "outcome": None, "reason": None}
+    return {
+        **told, "kind": "stop", "round": data["cause"]["round"], "outcome": data["outcome"], "reason": data["reason"],
+    }  # fmt: skip
+
+
+def criteria(loop: Path) -> tuple[int, int, bool]:
+    """Acceptance criteria in goal-tracker.md: completed and verified, all, and whether the worker ever wrote there."""
     try:
         text = (read_regular(loop / "goal-tracker.md", 1 << 22) or b"").decode(errors="replace")
     except TooBig:
-        return 0, 0
+        return 0, 0, False
     named = set(_AC.findall(_section(text, "Acceptance Criteria", until=r"^#{1,2}\s|^---\s*$")))
     table = _section(text, "Completed and Verified", until=r"^#{1,3}\s")
     rows = [line.split("|")[1] for line in table.splitlines() if line.count("|") > 2]
-    return len(named & {name for row in rows for name in _AC.findall(row)}), len(named)
+    form = tracker("").partition(MUTABLE)[2].splitlines()
+    kept = any(re.search(r"\w", line) and line not in form for line in text.partition(MUTABLE)[2].splitlines())
+    return len(named & {name for row in rows for name in _AC.findall(row)}), len(named), kept
 
 
 def _section(text: str, title: str, *, until: str) -> str:

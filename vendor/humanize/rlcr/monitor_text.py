@@ -27,10 +27,10 @@ def render(found: dict[str, Any]) -> str:
         ("Status", _status(found)),
         ("Reviewer", _or_dash(found["reviewer"])),
         ("Last gate", _gate(found["gate"])),
-        ("Last verdict", _verdict(found["verdict"])),
+        ("Last verdict", _verdict(found)),
         ("Last event", _event(found["last_event"])),
         ("Blocks", _or_dash(found["blocks"])),
-        ("Criteria", _pair(found["criteria"], "{met} of {total} verified")),
+        ("Criteria", _criteria(found["criteria"])),
         ("Findings", _pair(found["findings"], "{open} open, {queued} queued")),
         ("Git", _git(found["git"])),
         ("Plan", _or_dash(found["plan"])),
@@ -56,7 +56,10 @@ def _pair(value: dict[str, int] | None, form: str) -> str:
 
 def _status(found: dict[str, Any]) -> str:
     phase = found["phase"]
-    text = "-" if phase is None else f"{phase} ({_STATUS.get(phase, 'unknown phase')})"
+    word = _STATUS.get(phase, "unknown phase")
+    if phase == "COMPLETE" and found["reviewer"] == "evidence-only":
+        word = "ended: accepted by the evidence"
+    text = "-" if phase is None else f"{phase} ({word})"
     return text + ("; a transition is under way" if found["unfinished"] else "")
 
 
@@ -73,9 +76,17 @@ def _findings(count: int) -> str:
     return "1 finding" if count == 1 else f"{count} findings"
 
 
-def _verdict(verdict: dict[str, Any] | None) -> str:
+def _criteria(criteria: dict[str, Any] | None) -> str:
+    if criteria is not None and not criteria["kept"]:
+        return f"{criteria['total']} (tracker not kept)"
+    return _pair(criteria, "{met} of {total} verified")
+
+
+def _verdict(found: dict[str, Any]) -> str:
+    verdict = found["verdict"]
     if verdict is None:
-        return "- (none yet)"
+        alone = found["reviewer"] == "evidence-only"
+        return "- (no reviewer: the evidence alone decides)" if alone else "- (none yet)"
     mainline = verdict["mainline"]
     return f"{_or_dash(verdict['verdict'])}" + (f", mainline {mainline}" if mainline else "")
 
@@ -83,7 +94,10 @@ def _verdict(verdict: dict[str, Any] | None) -> str:
 def _event(event: dict[str, Any] | None) -> str:
     if event is None:
         return "-"
-    return f"{event['kind']}, {_ago(event['age_s'])}"
+    what = event["kind"]
+    if what == "stop":
+        what = f"Stop of round {event['round']}: {event['outcome']} ({event['reason']})"
+    return f"{what}, {_ago(event['age_s'])}"
 
 
 def _ago(seconds: int | None) -> str:

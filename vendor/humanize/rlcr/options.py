@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from rlcr.model import REVIEWERS
 
 HOOK_S = 3600
 """Seconds for which the clients' Stop hook is registered; evidence and review together end before it."""
 MARGIN_S = 60
+SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "setup-rlcr-loop.sh"
 
 USAGE = """\
 USAGE: setup-rlcr-loop.sh PLAN [options]
@@ -75,6 +78,9 @@ def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
         return Options(help=True)
     if len(plans) + ("--plan-file" in given) > 1:
         raise Refused("Cannot specify both PLAN and --plan-file, or more than one PLAN")
+    session, reviewer = _session(given.get("--session-id"), env), _reviewer(given.get("--reviewer"), env)
+    if not session or not reviewer:
+        raise Refused(_no_client(argv, bool(session), bool(reviewer), bool(plans or "--plan-file" in given)))
     model, _, effort = given.get("--codex-model", "").partition(":")
     if model and not re.fullmatch(r"[A-Za-z0-9._-]+", model):
         raise Refused(f"--codex-model: {model!r} is no model name")
@@ -82,7 +88,7 @@ def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
         raise Refused(f"--codex-model: effort {effort!r} is none of {', '.join(EFFORTS)}")
     return Options(
         plan=given.get("--plan-file", plans[0] if plans else ""), track=track, max=_number(given, "--max", 84, 1),
-        session=_session(given.get("--session-id"), env), reviewer=_reviewer(given.get("--reviewer"), env),
+        session=session, reviewer=reviewer,
         base_branch=given.get("--base-branch", ""), full=_number(given, "--full-review-round", 5, 2),
         model=model, effort=effort or "high", timeout_s=_number(given, "--codex-timeout", 5400, 1), idle=idle,
     )  # fmt: skip
@@ -134,10 +140,7 @@ def _session(given: str | None, env: Mapping[str, str]) -> str:
         return next(iter(found.values()))
     if found:
         raise Refused("both CLAUDE_CODE_SESSION_ID and CODEX_THREAD_ID are set: pass the one meant as --session-id")
-    raise Refused(
-        "no session id: run this inside Claude Code or Codex (CLAUDE_CODE_SESSION_ID, CODEX_THREAD_ID), "
-        "or pass --session-id ID"
-    )
+    return ""
 
 
 def _reviewer(given: str | None, env: Mapping[str, str]) -> str:
@@ -149,4 +152,16 @@ def _reviewer(given: str | None, env: Mapping[str, str]) -> str:
         return "codex"
     if env.get("CLAUDE_CODE_SESSION_ID"):
         return "claude"
-    raise Refused("no client is running this, so the reviewer must be given: --reviewer evidence-only|codex|claude")
+    return ""
+
+
+def _no_client(argv: Sequence[str], session: bool, reviewer: bool, plan: bool) -> str:
+    """All that a client would have told, and the command line that says it instead."""
+    missing, words = [], [str(SCRIPT), *([] if plan else ["PLAN"]), *argv]
+    if not session:
+        missing.append("no session id (CLAUDE_CODE_SESSION_ID, CODEX_THREAD_ID or --session-id)")
+        words += ["--session-id", "NAME"]
+    if not reviewer:
+        missing.append(f"the reviewer must be given (--reviewer {'|'.join(REVIEWERS)})")
+        words += ["--reviewer", REVIEWERS[0]]
+    return f"no client is running this: {', and '.join(missing)}. In a plain shell:\n{shlex.join(words)}"

@@ -21,6 +21,7 @@ from rlcr.options import HOOK_S, MARGIN_S, USAGE, Options, Refused, parse
 
 PLAN_NAME = re.compile(r"[A-Za-z0-9._/+@-]+")
 BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
+LEAST_REVIEW_S = 60
 
 
 def main(argv: Sequence[str]) -> int:
@@ -154,16 +155,21 @@ def _checked(root: Path, options: Options, session: str) -> tuple[Setup, list[st
     if options.reviewer == "evidence-only" and not pinned["commands"]:
         raise Refused(f"--reviewer evidence-only needs evidence commands, and {evidence.PATH} has none")
     limit = HOOK_S - MARGIN_S - sum(int(c["timeout_s"]) for c in pinned["commands"])
+    review = 0 if options.reviewer == "evidence-only" else LEAST_REVIEW_S
+    if limit < review:
+        most = HOOK_S - MARGIN_S - review
+        raise Refused(
+            f"the evidence may take {most + review - limit} s, and the Stop hook leaves it {most} s: "
+            f"lower timeout_s in {evidence.PATH} until their sum is at most {most}"
+        )
     notes = [f"{flag} has no meaning here: nothing is asked" for flag in options.idle]
     if options.reviewer != "evidence-only" and options.timeout_s > limit:
-        notes.append(
-            f"--codex-timeout {options.timeout_s} is cut to {max(limit, 60)}: hook {HOOK_S} s, less the evidence"
-        )
+        notes.append(f"--codex-timeout {options.timeout_s} is cut to {limit}: hook {HOOK_S} s, less the evidence")
     made = Setup(
         loop="", max=options.max, plan=options.plan, plan_sha256=sha256(plan), branch=branch, base_commit=head,
         base_branch=base, reviewer=options.reviewer, session_sha256=session, evidence=pinned, model=options.model,
-        effort=options.effort, timeout_s=min(options.timeout_s, max(limit, 60)), full_review_round=options.full,
-        plan_tracked=options.track,
+        effort=options.effort, timeout_s=min(options.timeout_s, limit) if review else options.timeout_s,
+        full_review_round=options.full, plan_tracked=options.track,
     )  # fmt: skip
     return made, notes
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlcr import registry, repo, views
+from rlcr import registry, repo, restore, views
 from rlcr.answer import answer, let_go, lost
 from rlcr.decide import Terminated, decide, message, papers
 from rlcr.files import Locked, locked
@@ -184,7 +184,7 @@ def _judge(session: str, folder: Path, before: int, payload: dict[str, Any], dea
         loop.sure(repeated=latest)
         return answer(loop.state, folder)
     head = repo.git(loop.worktree, "rev-parse", "HEAD").strip()
-    tampers = views.restore(folder, loop.journal, loop.plan())
+    tampers = restore.restore(folder, loop.journal, loop.plan())
     if loop.was_torn:
         tampers.append(Tamper(what="journal.jsonl ended in half a line, now set aside", path="journal.jsonl"))
     for tamper in tampers:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from string import Template
 
 from rlcr import model
-from rlcr.files import TooBig, read_regular, replace_file, set_aside
+from rlcr.files import replace_file
 from rlcr.journal import Journal, crash
-from rlcr.model import Setup, State, Stop, Tamper
+from rlcr.model import Setup, State, Stop
 from rlcr.step import STALLS, problem_lines
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "prompt-template"
@@ -25,19 +28,19 @@ CONTRACT_HEADINGS = (
     "Success criteria",
 )
 MUTABLE = "## MUTABLE SECTION"
-OWNED = re.compile(
-    r"(round-\d+-(prompt|gate)\.md|round-\d+-(evidence|verdict)\.json|finalize-prompt\.md|plan\.md|([a-z]+-)?state\.md)"
-)
-INPUT = re.compile(r"(round-\d+-(summary|contract)\.md|finalize-summary\.md)")
 STATE_NAMES = {"FINALIZE": "finalize-state.md", **{t: f"{t.lower()}-state.md" for t in model.TERMINALS}}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pages:
-    """Files of a loop by name: ``owned`` are the runtime's, ``inputs`` are written once for the worker to fill."""
+    """Files of a loop by name: ``owned`` are the runtime's, ``inputs`` are written once for the worker to fill.
+
+    ``aside`` gives the name under which an earlier visit's input is kept, so that it does not speak for this one.
+    """
 
     owned: dict[str, str] = field(default_factory=dict)
     inputs: dict[str, str] = field(default_factory=dict)
+    aside: dict[str, str] = field(default_factory=dict)
 
 
 def state_name(state: State) -> str:
@@ -122,6 +125,7 @@ def contract_form(number: int) -> str:
     return form(f"Round {number} contract", CONTRACT_HEADINGS)
 
 
+FINAL = "finalize-summary.md"
 FINAL_FORM = form("Finalize summary", ("What was made", "Evidence", "What remains"))
 
 
@@ -172,17 +176,40 @@ def stop_pages(state: State, stop: Stop) -> Pages:
     if stop.verdict is not None:
         owned[f"{base}-verdict.json"] = _json({"reviewer": setup.reviewer, **model.plain(stop.verdict)})
     inputs: dict[str, str] = {}
+    aside: dict[str, str] = {}
     if last.page == "finalize-prompt.md":
-        alone = setup.reviewer == "evidence-only"
-        note = " (the reviewer is the evidence alone: there is no code review)" if alone else ""
-        after = "Commits made here are not reviewed." if alone else "Commits made here are reviewed before the end."
-        owned[last.page] = page("finalize", dir=folder_of(setup), reviewer_note=note, finalize_note=after)
-        inputs["finalize-summary.md"] = FINAL_FORM
+        aside = _earlier(state)
+        owned[last.page] = finalize_prompt(state, aside)
+        inputs[FINAL] = FINAL_FORM
     elif last.page.endswith("-prompt.md"):
         owned[last.page] = round_prompt(state, stop)
         inputs[f"round-{last.round}-summary.md"] = summary_form(last.round)
         inputs[f"round-{last.round}-contract.md"] = contract_form(last.round)
-    return Pages(owned=owned, inputs=inputs)
+    return Pages(owned=owned, inputs=inputs, aside=aside)
+
+
+def _earlier(state: State) -> dict[str, str]:
+    """Where the summary of the last visit to FINALIZE goes; empty at the first visit."""
+    if FINAL not in state.files:
+        return {}
+    visits = 1 + sum(1 for name in state.files if re.fullmatch(r"finalize-summary-\d+\.md", name))
+    return {FINAL: f"finalize-summary-{visits}.md"}
+
+
+def finalize_prompt(state: State, aside: Mapping[str, str]) -> str:
+    """What to do in FINALIZE, with the evidence as it will be asked there."""
+    setup = state.begun
+    alone = setup.reviewer == "evidence-only"
+    note = " (the reviewer is the evidence alone: there is no code review)" if alone else ""
+    after = "Commits made here are not reviewed." if alone else "Commits made here are reviewed before the end."
+    if aside:
+        after += f" Your earlier summary is kept as `{aside[FINAL]}`; what it says may no longer hold."
+    asked = f"RLCR_PHASE=FINALIZE RLCR_ROUND={state.round}"
+    lines = [f"{asked} {shlex.join([c['program'], *c['argv'][1:]])}" for c in setup.evidence["commands"]]
+    return page(
+        "finalize", dir=folder_of(setup), reviewer_note=note, finalize_note=after,
+        commands="\n".join(lines) or "# no evidence commands are set",
+    )  # fmt: skip
 
 
 def round_prompt(state: State, stop: Stop) -> str:
@@ -260,14 +287,18 @@ def publish(folder: Path, state: State, made: Pages) -> dict[str, str]:
 
     Hands back name and SHA-256 of each, with an empty one for what the worker fills in.
     """
+    for name, kept in made.aside.items():
+        if os.path.lexists(folder / name) and not os.path.lexists(folder / kept):
+            (folder / name).rename(folder / kept)
+            crash("publish.aside")
     for name, text in made.inputs.items():
         if not (folder / name).exists():
-            replace_file(folder / name, _bytes(text))
+            replace_file(folder / name, as_bytes(text))
     for name, text in made.owned.items():
-        replace_file(folder / name, _bytes(text))
+        replace_file(folder / name, as_bytes(text))
     crash("publish.files")
     name = state_name(state)
-    replace_file(folder / name, _bytes(state_text(state)))
+    replace_file(folder / name, as_bytes(state_text(state)))
     crash("publish.state")
     for other in ("state.md", *STATE_NAMES.values()):
         if other != name:
@@ -275,45 +306,10 @@ def publish(folder: Path, state: State, made: Pages) -> dict[str, str]:
     for stale in folder.glob(".*.tmp"):
         stale.unlink(missing_ok=True)
     owned = {**made.owned, name: state_text(state)}
-    return {**dict.fromkeys(made.inputs, ""), **{n: model.sha256(_bytes(text)) for n, text in owned.items()}}
+    inputs = (*made.inputs, *made.aside.values())
+    return {**dict.fromkeys(inputs, ""), **{n: model.sha256(as_bytes(text)) for n, text in owned.items()}}
 
 
-def restore(folder: Path, journal: Journal, plan: str | None) -> list[Tamper]:
-    """Put back whatever another hand changed; one record for each."""
-    state, out = journal.state, []
-    gone = {"state.md", *STATE_NAMES.values()} - {state_name(state)}
-    known = {name: digest for name, digest in state.files.items() if name not in gone}
-    made: Pages | None = None
-    for name, digest in known.items():
-        try:
-            found = read_regular(folder / name, CAP)
-        except TooBig:
-            found = b""
-        if digest and (found is None or model.sha256(found) != digest):
-            made = made or expected(journal, plan)
-            if name in made.owned:
-                replace_file(folder / name, _bytes(made.owned[name]))
-            what = f"{name} was removed" if found is None else f"{name} was edited by hand"
-            out.append(Tamper(what=what, path=name))
-    for path in sorted(folder.iterdir()):
-        if path.name not in known and (OWNED.fullmatch(path.name) or INPUT.fullmatch(path.name)):
-            set_aside(path)
-            out.append(Tamper(what=f"{path.name} was written by another hand", path=path.name))
-    return out + (_restore_tracker(folder / "goal-tracker.md", tracker(plan)) if plan is not None else [])
-
-
-def _restore_tracker(path: Path, whole: str) -> list[Tamper]:
-    try:
-        found = (read_regular(path, CAP) or b"").decode(errors="replace")
-    except TooBig:
-        found = ""
-    fixed, _, _ = whole.partition(MUTABLE)
-    if found.startswith(fixed + MUTABLE):
-        return []
-    _, heading, tail = found.partition("\n" + MUTABLE)
-    replace_file(path, _bytes(fixed + MUTABLE + tail if heading else whole))
-    return [Tamper(what="goal-tracker.md was edited above its mutable section", path=path.name)]
-
-
-def _bytes(text: str) -> bytes:
+def as_bytes(text: str) -> bytes:
+    """Text as it is written to a file."""
     return text.encode("utf-8", "replace")
