@@ -151,16 +151,18 @@ def test_a_lock_that_is_never_given_back_is_let_go_at_three(worked: Real, monkey
     assert [s.get("decision") for s in said] == ["block", "block", None]
 
 
-def test_eight_stops_at_once_are_one(worked: Real) -> None:
-    # No more: on a busy machine the last of twenty begins later than TWIN_S after the first answer.
+def test_eight_stops_at_once_advance_one_round(worked: Real) -> None:
+    # Those that begin before the answer get it too; one that a busy machine starts late is a new Stop of an idle
+    # worker, whose round is not over. None of them may open a second round or get half an answer.
     said: list[Any] = []
     threads = [threading.Thread(target=lambda: said.append(worked.stop())) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(said) == 8 and all(s == said[0] for s in said) and worked.at == ("BUILD", 1)
-    assert worked.log.read_text() == "BUILD 0\n"
+    assert len(said) == 8 and all(s["decision"] == "block" for s in said) and worked.at == ("BUILD", 1)
+    moved = [e for e in worked.lines() if e["event"] == "intent" and e["data"]["cause"]["round"] != e["round"]]
+    assert len(moved) == 1
 
 
 def test_a_relative_state_home_is_ignored_by_all_alike(real: Real) -> None:
