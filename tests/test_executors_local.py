@@ -12,11 +12,11 @@ import pytest
 
 from kernelpilot_helpers.attempt.job import Limits
 from kernelpilot_helpers.errors import BadRecord, Busy
-from kernelpilot_helpers.executors.deploy import cache_dir, content_sha256, deploy, source_dir
+from kernelpilot_helpers.executors.deploy import content_sha256, deploy, source_dir
 from kernelpilot_helpers.executors.lab import encode_job, job_sha256, parse_raw
 from kernelpilot_helpers.executors.local import LocalLab, task_env
 from kernelpilot_helpers.executors.task_python import TaskPython
-from kernelpilot_helpers.proc import file_lock
+from kernelpilot_helpers.proc import cache_dir, file_lock
 from tests.jobs import materialise, norm_case
 
 ONE = (norm_case(4, 64),)

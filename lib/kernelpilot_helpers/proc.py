@@ -122,6 +122,13 @@ def git_out(repo: Path, *args: str) -> str:
     return git(repo, *args).out.strip()
 
 
+def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
+    """``${XDG_CACHE_HOME:-~/.cache}/kernelpilot``; it need not exist."""
+    environ = os.environ if environ is None else environ
+    base = environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path(environ.get("HOME") or Path.home()) / ".cache") / "kernelpilot"
+
+
 def head(repo: Path) -> str | None:
     """Commit id of HEAD, or None before the first commit or outside a repository."""
     result = git(repo, "rev-parse", "--verify", "-q", "HEAD", check=False)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kernelpilot_helpers import proc
 from kernelpilot_helpers.executors.deploy import deploy
-from kernelpilot_helpers.knowledge.store import cache_folder
 
 
 def fill(cache: Path) -> None:
@@ -27,7 +27,7 @@ def test_the_cache_goes_with_the_install(hooked, tmp_path: Path, moved: bool, ca
     if moved:
         hooked.env["XDG_CACHE_HOME"] = str(tmp_path / "other cache")
     hooked.run("--client", "none")
-    cache = cache_folder(hooked.env)
+    cache = proc.cache_dir(hooked.env)
     fill(cache)
     assert hooked.run("--uninstall", "--dry-run") == 0
     assert f"would remove the cache {cache}" in capsys.readouterr().out

@@ -54,10 +54,11 @@ def task_argv(repo: Path | None) -> tuple[str, ...] | None:
 
 def lab_with(argv: tuple[str, ...] | None) -> Any:
     """A lab that measures with this Python; one device lock a user, so that no two jobs time at once."""
-    from kernelpilot_helpers.executors import deploy, local, task_python
+    from kernelpilot_helpers import proc
+    from kernelpilot_helpers.executors import local, task_python
 
     python = task_python.find(explicit=argv)
-    return local.LocalLab(python, deploy.cache_dir() / "device.lock")
+    return local.LocalLab(python, proc.cache_dir() / "device.lock")
 
 
 def progress() -> Callable[[str], None]:

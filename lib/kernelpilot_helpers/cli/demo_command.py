@@ -43,7 +43,7 @@ def command(directory: Path, as_json: bool) -> int:
 
         def show(text: str) -> None:
             status.update(text.strip())
-            console.print(f"  {text}", style="dim", highlight=False, markup=False)
+            console.print(f"  {text}", style="dim", highlight=False, markup=False, soft_wrap=True)
 
         done = demo.play(directory, show=show)
     if as_json:
@@ -96,7 +96,7 @@ def _screen(done: Demo) -> None:
     console.print(table)
     for p in done.played:
         if p.verdict in ("WRONG", "BROKEN") or not p.as_expected:
-            console.print(f"{p.version}: {p.reason}", highlight=False, markup=False)
+            console.print(f"{p.version}: {p.reason}", highlight=False, markup=False, soft_wrap=True)
     rounds = Table(title="What the Stop hook said", title_justify="left")
     for name in ("round", "gate", "answer", "then"):
         rounds.add_column(name)
@@ -110,4 +110,5 @@ def _screen(done: Demo) -> None:
         f"repo    {done.directory}\nreport  {done.report}\nfinal   {done.final}\nnext    {done.next}",
         highlight=False,
         markup=False,
+        soft_wrap=True,  # a command that was cut in two cannot be pasted
     )

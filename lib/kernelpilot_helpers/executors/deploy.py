@@ -3,22 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import shutil
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import kernelpilot_helpers
+from kernelpilot_helpers import proc
 
 NAME = "kernelpilot_runtime"
-
-
-def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
-    """``${XDG_CACHE_HOME:-~/.cache}/kernelpilot``; it need not exist."""
-    environ = os.environ if environ is None else environ
-    base = environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path(environ.get("HOME") or Path.home()) / ".cache") / "kernelpilot"
 
 
 def source_dir() -> Path:
@@ -41,7 +33,7 @@ def deploy(cache: Path | None = None, source: Path | None = None) -> Path:
     The copy appears by rename. A copy whose content no longer matches its name is replaced.
     """
     source = source_dir() if source is None else source
-    cache = cache_dir() if cache is None else cache
+    cache = proc.cache_dir() if cache is None else cache
     digest = content_sha256(source)
     home = cache / "runtime" / digest
     target = home / NAME

@@ -19,7 +19,7 @@ from kernelpilot_helpers.knowledge.model import (
     url,
 )
 from kernelpilot_helpers.knowledge.search import search
-from kernelpilot_helpers.knowledge.store import cache_folder, opened
+from kernelpilot_helpers.knowledge.store import opened
 
 __all__ = [
     "RECORDS",
@@ -33,7 +33,6 @@ __all__ = [
     "Symptom",
     "Vocabulary",
     "bundle_folder",
-    "cache_folder",
     "check",
     "find",
     "load",

@@ -12,12 +12,13 @@ import os
 import re
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
 
+from kernelpilot_helpers import proc
 from kernelpilot_helpers.errors import ToolMissing
 from kernelpilot_helpers.knowledge import corpus, text
 from kernelpilot_helpers.knowledge.corpus import Corpus, Source
@@ -30,20 +31,13 @@ KEEP = 4
 FIELDS = ("words", "label", "symbols", "paths", "facets", "lesson", "terms", "concepts")
 
 
-def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """``${XDG_CACHE_HOME:-~/.cache}/kernelpilot``; it need not exist."""
-    environ = os.environ if environ is None else environ
-    base = environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path(environ.get("HOME") or Path.home()) / ".cache") / "kernelpilot"
-
-
 @contextmanager
 def opened(source: Source, cache: Path | None = None, *, anew: bool = False) -> Iterator[sqlite3.Connection]:
     """A connection to the tables of this index, built when they are not there yet, or ``anew``.
 
     Raises ToolMissing when this Python's SQLite has no full-text search, BadRecord when the index is not sound.
     """
-    cache = cache_folder() if cache is None else cache
+    cache = proc.cache_dir() if cache is None else cache
     path = cache / f"knowledge-{LAYOUT}-{source.sha256[:16]}.sqlite"
     connection = None if anew else _sound(path, source.sha256)
     if connection is None:
