@@ -11,7 +11,7 @@ from kernelpilot_helpers import autotune, dispatcher, ledger, records
 from kernelpilot_helpers.dispatcher import Table
 from kernelpilot_helpers.errors import BadRecord, Refused
 from kernelpilot_helpers.ledger.model import Row
-from kernelpilot_helpers.referee import attempt, derived, recover, tuning, views, workspace
+from kernelpilot_helpers.referee import derived, recover, tuning, workspace
 from kernelpilot_helpers.referee.floor import Clock
 from kernelpilot_helpers.referee.workspace import Workspace
 
@@ -28,13 +28,7 @@ class Dispatched:
 
 def dispatch(start: Path, *, clock: Clock) -> Dispatched:
     """Choose and generate. Raises Refused without a map that covers W and the versions of now."""
-    ws = workspace.open_repo(start)
-    with workspace.held(ws):
-        attempt.require_git_ready(ws)
-        notes = recover.recover(ws, clock)
-        ws = workspace.open_repo(start)
-        workspace.require_sound(ws)
-        views.require_rendered(ws)
+    with tuning.deciding(start, clock) as (ws, notes):
         found = _map(ws)
         made = derived.generated(ws, found)
         if wrong := dispatcher.check(made.table, found):

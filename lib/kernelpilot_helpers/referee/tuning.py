@@ -38,14 +38,8 @@ class TunedMap:
 
 def tune(start: Path, *, max_pairs: int | None, lab: Lab, clock: Clock, say: measure.Say) -> TunedMap:
     """Measure and map. Raises Refused when nothing is selected, NotComparable when the machine was not quiet."""
-    ws = workspace.open_repo(start)
     pairs = _pairs(max_pairs)
-    with workspace.held(ws):
-        attempt.require_git_ready(ws)
-        notes = recover.recover(ws, clock)
-        ws = workspace.open_repo(start)
-        workspace.require_sound(ws)
-        views.require_rendered(ws)
+    with deciding(start, clock) as (ws, notes):
         wanted = autotune.selected(ws.rows, ws.epoch)
         if not wanted:
             raise Refused("no version is IMPROVED, so there is nothing to tune", fix="kernelpilot attempt VARIANT")
@@ -61,6 +55,19 @@ def tune(start: Path, *, max_pairs: int | None, lab: Lab, clock: Clock, say: mea
         records.crash_point("derived.row")
         recover.finish(workspace.open_repo(start), row)
     return TunedMap(row=row, map=found, notes=tuple(notes))
+
+
+@contextmanager
+def deciding(start: Path, clock: Clock) -> Iterator[tuple[Workspace, list[str]]]:
+    """The repo, held and mended, fit for one more decision row; and what was mended. Raises Refused or BadRecord."""
+    ws = workspace.open_repo(start)
+    with workspace.held(ws):
+        attempt.require_git_ready(ws)
+        notes = recover.recover(ws, clock)
+        ws = workspace.open_repo(start)
+        workspace.require_sound(ws)
+        views.require_rendered(ws)
+        yield ws, notes
 
 
 def _pairs(asked: int | None) -> int:
