@@ -1,10 +1,13 @@
-"""A private HOME with both clients in it, for client_check.py: runs of the clients, and what our files say of them."""
+"""A private HOME with both clients in it: runs of the clients over a script, and what our files say of them."""
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -12,14 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from scripted_model import Model, Turn
+from scripted_model import Model, Shell, Turn
 
 CLONE = Path(__file__).resolve().parents[1]
 SCRIPTS = CLONE / "vendor" / "humanize" / "scripts"
 PIP = ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CERT", "PIP_CONSTRAINT", "PIP_DEFAULT_TIMEOUT")
-GO = 'cd "${HOME%/home}/desk/repo" && '
-"""Claude Code's shell stays where a command went, so every command says where it belongs."""
-CANCEL = f"{GO}'{SCRIPTS}/cancel-rlcr-loop.sh'"
+PLAN = ".humanize/kernel-agent/refined-plan.md"
 CONFIG = """model = "scripted"
 model_provider = "scripted"
 check_for_update_on_startup = false
@@ -38,13 +39,18 @@ env_key = "SCRIPTED_KEY"
 request_max_retries = 0
 stream_max_retries = 0
 """
+PATIENCE_S = int(os.environ.get("CLIENT_LAB_PATIENCE_S", "200"))
+"""Seconds that one run of a client may take."""
+QUIET = ("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER",
+         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "IS_SANDBOX")  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Ran:
-    """One run of a client: what it asked the model, what it printed."""
+    """One run of a client: what it asked the model, what a reviewer below it asked, what it printed."""
 
     asked: list[dict[str, Any]]
+    reviewed: list[dict[str, Any]]
     code: int
     out: str
     err: str
@@ -53,12 +59,13 @@ class Ran:
         """Text of everything that request ``number`` (from 1) has and the one before has not."""
         if number > len(self.asked):
             return ""
-        old, new = (self._items(n) for n in (number - 1, number))
+        old, new = (items(self.asked[n - 1]) if n else [] for n in (number - 1, number))
         return "\n".join(texts([item for item in new if item not in old]))
 
-    def _items(self, number: int) -> list[Any]:
-        body = self.asked[number - 1] if number else {}
-        return list(body.get("input") or body.get("messages") or [])
+
+def items(body: Mapping[str, Any]) -> list[Any]:
+    """The conversation in a request."""
+    return list(body.get("input") or body.get("messages") or [])
 
 
 def texts(value: object) -> list[str]:
@@ -75,22 +82,32 @@ class Lab:
 
     top: Path
     python: str
+    """A Python with numpy, for the tasks."""
+    bins: Mapping[str, str]
+    """The clients' programs by their names; one that is not named is not there."""
     checks: list[dict[str, Any]] = field(default_factory=list)
     client: str = ""
     notes: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.home, self.work = self.top / "home", self.top / "desk"
-        for folder in (self.home, self.work):
-            folder.mkdir()
-        self.repo = self.work / "repo"
+        self.home, self.work, tools = self.top / "home", self.top / "desk", self.top / "tools"
+        for folder in (self.home, self.work, tools):
+            folder.mkdir(parents=True)
+        for name, program in self.bins.items():
+            (tools / name).symlink_to(program)
+        self.repo = self.locked = self.work / "locked"
         self.codex, self.claude = self.home / ".codex", self.home / ".claude"
+        self.codex.mkdir()
+        (self.codex / "config.toml").write_text(CONFIG)
+        # Codex runs commands in a login shell, and a login shell may set PATH anew.
+        (self.home / ".profile").write_text(f'PATH="$HOME/.local/bin:{tools}:$PATH"\n')
         self.sessions = self.home / ".local" / "state" / "humanize" / "sessions"
         who = {f"GIT_{role}_{what}": f"{what.lower()}@example.invalid" for role in ("AUTHOR", "COMMITTER")
                for what in ("NAME", "EMAIL")}  # fmt: skip
         self.env = {
-            "HOME": str(self.home), "PATH": f"{self.home}/.local/bin:{os.environ['PATH']}", "LANG": "C.UTF-8",
-            "KERNELPILOT_PYTHON": self.python, "TMPDIR": str(self.top), **who,
+            "HOME": str(self.home), "PATH": f"{self.home}/.local/bin:{tools}:{os.environ['PATH']}", "LANG": "C.UTF-8",
+            "KERNELPILOT_PYTHON": self.python, "TMPDIR": str(self.top), "SCRIPTED_KEY": "none",
+            "ANTHROPIC_API_KEY": "none", "CLAUDE_CODE_MAX_RETRIES": "0", **dict.fromkeys(QUIET, "1"), **who,
             **{name: os.environ[name] for name in PIP if name in os.environ},
         }  # fmt: skip
 
@@ -104,15 +121,42 @@ class Lab:
         """Run a command that has to succeed, and give what it printed."""
         done = self.run(argv, cwd)
         if done.returncode:
-            sys.exit(f"{' '.join(argv)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+            raise RuntimeError(f"{' '.join(argv)}: exit {done.returncode}\n{done.stdout}{done.stderr}")
         return done.stdout + done.stderr
 
+    def fresh(self, name: str) -> Path:
+        """A copy of the locked repo, from now on the one that the agent works in."""
+        self.repo = self.work / name
+        shutil.copytree(self.locked, self.repo, symlinks=True)
+        return self.repo
+
+    def here(self, command: str, repo: Path | None = None) -> str:
+        """A command in the repo: Claude Code's shell stays where a command went, so each says where it belongs."""
+        return f"cd {shlex.quote(str(repo or self.repo))} && {command}"
+
+    def sh(self, command: str) -> Shell:
+        """The agent runs a command in the repo."""
+        return Shell(self.here(command))
+
+    def begin(self, plan: str = PLAN, reviewer: str = "evidence-only") -> Shell:
+        """The agent sets a loop up; the session's id comes from the client's own environment."""
+        return self.sh(f"'{SCRIPTS}/setup-rlcr-loop.sh' {plan} --yolo --reviewer {reviewer}")
+
+    def cancel(self, repo: Path | None = None) -> str:
+        """The command that cancels the loop."""
+        return self.here(f"'{SCRIPTS}/cancel-rlcr-loop.sh'", repo)
+
     def check(self, name: str, passed: object, seen: object = "") -> None:
-        """Count one check; what was seen is printed when it failed."""
-        self.checks.append({"client": self.client, "check": name, "passed": bool(passed)})
+        """Count one check; what was seen is printed and kept when it failed."""
+        saw = {} if passed else {"saw": str(seen)[-1500:]}
+        self.checks.append({"client": self.client, "check": name, "passed": bool(passed), **saw})
         print(f"{'ok  ' if passed else 'FAIL'} {self.client}: {name}", flush=True)
-        if not passed:
-            print(f"     saw: {str(seen)[-1500:]}")
+        if saw:
+            print(f"     saw: {saw['saw']}")
+
+    def failed(self) -> list[dict[str, Any]]:
+        """The checks that failed so far."""
+        return [c for c in self.checks if not c["passed"]]
 
     def entries(self) -> list[dict[str, Any]]:
         """The registry: one record for each session that drives a loop."""
@@ -126,14 +170,17 @@ class Lab:
         """The newest loop."""
         return max((self.repo / ".humanize" / "rlcr").iterdir(), key=lambda p: p.name)
 
+    def lines(self) -> list[dict[str, Any]]:
+        """The newest loop's journal."""
+        return [json.loads(line) for line in (self.loop() / "journal.jsonl").read_text().splitlines()]
+
     def stops(self) -> list[dict[str, Any]]:
         """The decisions of the newest loop, from its journal."""
-        lines = [json.loads(line) for line in (self.loop() / "journal.jsonl").read_text().splitlines()]
-        return [line["data"] for line in lines if line.get("event") == "intent"]
+        return [line["data"] for line in self.lines() if line.get("event") == "intent"]
 
     def over(self) -> None:
         """End whatever loop a failed check may have left."""
-        self.run(["sh", "-c", CANCEL + " --force"])
+        self.run(["sh", "-c", self.cancel() + " --force"])
 
     def doctor(self, name: str, cwd: Path | None = None) -> str:
         """What ``kernelpilot doctor`` says in one check."""
@@ -144,46 +191,46 @@ class Lab:
             return done.stdout + done.stderr
         return "; ".join(f"{c['status']}: {c['what']}" for c in found if c["name"].startswith(name))
 
+    def point(self, port: int) -> dict[str, str]:
+        """Point both clients at the model on ``port``; the variables that do it for Claude Code."""
+        path = self.codex / "config.toml"
+        path.write_text(re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{port}", path.read_text()))
+        return {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{port}"}
 
-def play_codex(lab: Lab, prompt: str, turns: Sequence[Turn], *words: str) -> Ran:
-    """One ``codex exec`` over a script."""
-    with Model(turns) as model:
-        path = lab.codex / "config.toml"
-        text = path.read_text() if path.exists() else CONFIG
-        path.write_text(re.sub(r"127\.0\.0\.1:\d+", f"127.0.0.1:{model.port}", text))
-        argv = [os.environ["CODEX_BIN"], "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
-        done = lab.run([*argv, *words, prompt], extra={"SCRIPTED_KEY": "none"}, seconds=240)
-        return Ran(model.asked, done.returncode, done.stdout, done.stderr)
-
-
-def play_claude(lab: Lab, prompt: str, turns: Sequence[Turn], *words: str) -> Ran:
-    """One ``claude -p`` over a script."""
-    with Model(turns) as model:
-        off = ("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER",
-               "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "IS_SANDBOX")  # fmt: skip
-        extra = dict.fromkeys(off, "1")
-        extra |= {"ANTHROPIC_BASE_URL": f"http://127.0.0.1:{model.port}", "ANTHROPIC_API_KEY": "none"}
-        argv = [os.environ["CLAUDE_BIN"], "-p", "--dangerously-skip-permissions", "--verbose"]
-        done = lab.run([*argv, "--output-format", "stream-json", *words, prompt], extra=extra, seconds=240)
-        return Ran(model.asked, done.returncode, done.stdout, done.stderr)
+    def play(self, prompt: str, turns: Sequence[Turn], *words: str, reviews: Sequence[Turn] = (),
+             cwd: Path | None = None) -> Ran:  # fmt: skip
+        """One headless run of the client over a script; a reviewer that its hook starts has a script of its own."""
+        with Model(turns, reviews) as model:
+            extra = self.point(model.port)
+            argv = [self.bins[self.client], *HEADLESS[self.client], *words, prompt]
+            try:
+                done = self.run(argv, cwd, extra, seconds=PATIENCE_S)
+            except subprocess.TimeoutExpired as late:
+                err = f"{(late.stderr or b'').decode()}\nnot over after {PATIENCE_S} s"
+                return Ran(model.asked, model.reviewed, -1, (late.stdout or b"").decode(), err)
+            return Ran(model.asked, model.reviewed, done.returncode, done.stdout, done.stderr)
 
 
-PLAY = {"codex": play_codex, "claude": play_claude}
+HEADLESS = {
+    "codex": ("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+    "claude": ("-p", "--dangerously-skip-permissions", "--verbose", "--output-format", "stream-json"),
+}
 WRAPPED = {
     "codex": r"<hook_prompt hook_run_id=[^>]*>(.*?)</hook_prompt>",
     "claude": r"Stop hook feedback:\s*(.*?)\s*(?:</system-reminder>|\Z)",
 }
+READ = re.compile(r"Read (\S+) and do what it says")
 
 
 def reason(lab: Lab, ran: Ran, number: int) -> str:
     """The hook's reason as the model got it in request ``number``, empty when it is not there."""
     found = re.search(WRAPPED[lab.client], ran.last_said(number), re.DOTALL)
-    return found.group(1) if found else ""
+    return html.unescape(found.group(1)) if found else ""
 
 
 def rpc(lab: Lab, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
     """Results of calls to ``codex app-server``."""
-    child = subprocess.Popen([os.environ["CODEX_BIN"], "app-server"], cwd=lab.work, env=lab.env, text=True,
+    child = subprocess.Popen([lab.bins["codex"], "app-server"], cwd=lab.work, env=lab.env, text=True,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)  # fmt: skip
     hello = {
         "clientInfo": {"name": "check", "title": "check", "version": "0"},
@@ -204,3 +251,37 @@ def rpc(lab: Lab, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
                 child.stdin.write(json.dumps({"method": "initialized"}) + "\n")
         child.stdin.close()
     return results[1:]
+
+
+def hooks_seen(lab: Lab) -> list[dict[str, Any]]:
+    """The hooks that Codex sees, with their trust."""
+    listed = rpc(lab, ("hooks/list", {"cwds": [str(lab.work)]}))[0] or {"data": []}
+    return [hook for folder in listed["data"] for hook in folder["hooks"]]
+
+
+def trust(lab: Lab) -> None:
+    """What the user's review of the hook leaves behind: Codex's own record of it, made by Codex."""
+    edits = [{"keyPath": "hooks.state", "mergeStrategy": "upsert",
+              "value": {h["key"]: {"trusted_hash": h["currentHash"]}}} for h in hooks_seen(lab)]  # fmt: skip
+    rpc(lab, ("config/batchWrite", {"edits": edits, "reloadUserConfig": True}))
+
+
+def lend_venv(lab: Lab) -> None:
+    """Give the installer this interpreter's packages as the finished venv that it would else spend pip on.
+
+    Where it does not find the venv to be what it wants, it builds its own.
+    """
+    sys.path[:0] = [str(CLONE / "lib")]
+    from kernelpilot_install.places import places  # noqa: PLC0415 (the script runs without it up to here)
+    from kernelpilot_install.plan import tool_recipe  # noqa: PLC0415
+    from kernelpilot_install.venvs import STAMP  # noqa: PLC0415
+
+    recipe = tool_recipe(places(lab.env, CLONE), dev=False)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(recipe.path)], check=True)
+    (site,) = recipe.path.glob("lib/python*/site-packages")
+    lent = [str(CLONE / "lib"), *(p for p in sys.path if p.endswith("-packages"))]
+    (site / "lent.pth").write_text("\n".join(lent) + "\n")
+    program = recipe.path / "bin" / "kernelpilot"
+    program.write_text(f"#!{recipe.python}\nfrom kernelpilot_helpers.__main__ import main\n\nmain()\n")
+    program.chmod(0o755)
+    (recipe.path / STAMP).write_text(json.dumps(recipe.stamp()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,11 @@ class World:
 
     def one(self, name: str, **more: object) -> Check:
         (found,) = self.of(name, **more)
+        return found
+
+    def ask(self, check: Callable[..., Iterator[Check]], *words: object, **more: object) -> Check:
+        """The one answer of one check, without all the others."""
+        (found,) = check(self.here(**more), *words)
         return found
 
     def install(self) -> None:

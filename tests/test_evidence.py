@@ -220,6 +220,27 @@ def test_a_journal_is_folded_into_rounds(repo: Path) -> None:
     assert facts.summaries == {0: "done\n"} and facts.contracts == {1: "Type: reset\n"}
 
 
+def test_an_amendment_is_told_and_what_is_not_known_is_skipped(repo: Path) -> None:
+    """Breaks when a changed plan goes unseen or is a fault, or a line of a later runtime ends the reading."""
+    made = Loop(repo).setup()
+    made.add("amend", {"what": "plan", "sha256": "7" * 64, "why": "AC-3 was\n1.2x", "text": "# plan", "evidence": None})
+    made.add("gathered", {"key": "k", "checks": [{"name": "gate"}]})
+    made.add("amend", {"what": "evidence", "sha256": "8" * 64, "why": "a new path", "evidence": {"commands": []}})
+    made.add("of-a-later-runtime", {"what": [1, None]})
+    facts = collect(repo).loop
+    assert facts is not None and facts.faults == () and facts.active and facts.round == 0
+    assert facts.amends == ("plan: AC-3 was\n1.2x", "evidence: a new path")
+    assert facts.plan_sha256 == "7" * 64 and len(facts.stops) == 1
+    made.phase = "STOP"
+    made.add("halt", {"why": "enough"})
+    ended = collect(repo).loop
+    assert ended is not None and (ended.phase, ended.active, ended.faults) == ("STOP", False, ())
+    assert evidence.active_round(repo) is None
+    bad = Loop(repo).setup()
+    bad.add("amend", {"what": "plan"})
+    assert [f.where.rpartition(":")[2] for f in loop.parse(bad.journal.read_bytes(), "x").faults] == ["3"]
+
+
 def test_the_newest_loop_counts_and_a_copy_serves_where_there_is_none(repo: Path) -> None:
     """Breaks when a loop of last week answers for today's, a copy may differ, or an example has no rounds."""
     old = Loop(repo, "2026-11-29_08-00-00").setup()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,9 @@ from kernelpilot_helpers import evidence, proc
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.evidence.model import Evidence
 from kernelpilot_helpers.executors.fake import FakeLab
-from kernelpilot_helpers.referee import gating
-from tests.referee_sim import VARIANTS, attempt, write_variant
+from kernelpilot_helpers.ledger import IDEAS_PATH, Idea
+from kernelpilot_helpers.referee import gating, ledgers
+from tests.referee_sim import VARIANTS, attempt, clock, write_variant
 
 
 def collect(root: Path) -> Evidence:
@@ -98,3 +100,20 @@ def test_a_name_that_is_not_text_is_not_taken_for_lost_evidence(repo: Path) -> N
     _git(repo, "add", "-A")
     _git(repo, "commit", "-qm", "x")
     assert collect(repo).git.removed == ()
+
+
+def test_the_ideas_that_each_commit_held_are_counted(repo: Path) -> None:
+    """Breaks when the header counts as an idea, or a cut, absent or odd log gives a count that it does not hold."""
+    note: dict[str, Any] = {"repo": "a/b", "commit": "1" * 40, "hypothesis": "h\nh"}
+    for path in ("1.cu", "2.cu"):
+        ledgers.add_idea(repo, Idea(path=path, at="2026-11-30T08:00:00Z", **note), clock)
+    log = repo / IDEAS_PATH
+    first, second = (c.commit for c in collect(repo).git.commits[-2:])
+    held = collect(repo).git.ideas_held
+    assert (held[first], held[second], sorted(held.values())) == (1, 2, [0, 1, 2])
+    log.write_bytes(log.read_bytes().rpartition(b'{"')[0])
+    assert collect(repo).git.ideas_held[second] == 1
+    log.write_bytes(b"")
+    assert set(collect(repo).git.ideas_held.values()) == {0}
+    log.unlink()
+    assert collect(repo).git.ideas_held == {}

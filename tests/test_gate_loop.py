@@ -83,6 +83,16 @@ def test_a_broken_journal_blocks_and_a_noted_edit_is_shown() -> None:
     ]
 
 
+def test_an_amended_plan_is_shown_and_no_fault() -> None:
+    """Breaks when the measure of a loop changes in silence, or when changing it on purpose blocks."""
+    e = loop(amends=("plan: AC-3 is 1.2x", "evidence: a new path"), plan_sha256="7" * 64)
+    assert found(e, "3") == [
+        ("trend", "the plan was amended: AC-3 is 1.2x"),
+        ("trend", "the evidence was amended: a new path"),
+    ]
+    assert gate.decide(e, POLICY, final=False).passed
+
+
 def test_a_head_that_the_loop_saw_must_still_be_in_the_history() -> None:
     """Breaks when a rewritten history forgets what was reviewed."""
     e = loop(stops=(*LOOP.stops, StopFacts(round=1, head=LATE)))

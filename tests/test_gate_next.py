@@ -105,7 +105,10 @@ def test_the_command_prints_one_object_even_at_a_wall(tmp_path: Path, monkeypatc
     for place in (tmp_path, tmp_path / "nowhere"):
         result = CliRunner().invoke(group, ["gate", "--json", "--repo", str(place)], standalone_mode=False)
         data = json.loads(result.output)
-        assert set(data) == {"pass", "done", "findings", "not_evaluated"} and data["pass"] is False
+        assert set(data) == {"pass", "done", "findings", "not_evaluated", "course"} and data["pass"] is False
+        assert data["course"] == {
+            "kind": "on", "weak": 0, "why": data["course"]["why"], "lines": [], "have": 0, "want": 0,
+        } and data["course"]["why"]  # fmt: skip
         assert set(data["done"]) == {"met", "why", "missing"}
         assert set(data["findings"][0]) == {"rule", "severity", "where", "what", "fix"}
         assert result.return_value == 1

@@ -173,6 +173,7 @@ def test_numbers_are_the_policys() -> None:
     for phrase in (
         f"At most {POLICY.max_rounds} rounds",
         f"After {POLICY.weak_rounds} weak rounds",
+        f"After {POLICY.plateau_rounds} weak rounds in a row the gate",
         f"less than {weak} gain",
         f"within ±{band} of the baseline",
         f"at least {POLICY.research_sources} new sources",
@@ -186,7 +187,7 @@ def test_numbers_are_the_policys() -> None:
         text = re.sub(r'"[^"\n]*"|\(".*?"\)|90 % of DRAM', "", path.read_text(encoding="utf-8"))  # quoted claims
         assert set(re.findall(r"\d+(?:\.\d+)? ?%", text)) <= {weak, band, peak}, path
         assert set(re.findall(r"(\d+) (?:new sources|weak rounds|rounds)", text)) <= {
-            str(n) for n in (POLICY.research_sources, POLICY.weak_rounds, POLICY.max_rounds)
+            str(n) for n in (POLICY.research_sources, POLICY.weak_rounds, POLICY.plateau_rounds, POLICY.max_rounds)
         }, path
 
 

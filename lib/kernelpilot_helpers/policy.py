@@ -74,6 +74,9 @@ class Policy:
     weak_gain: float = 0.01
     """Point estimate of a round's gain over the prior best below this: a weak round."""
     weak_rounds: int = 2
+    """This many in a row: look for new ideas before the next attempt."""
+    plateau_rounds: int = 4
+    """Weak rounds in a row after which the round ends only with a decision: stop, pivot, or go on and why."""
     research_sources: int = 50
     same_band: float = 0.01
     """SAME: both one-sided tests inside +- this."""

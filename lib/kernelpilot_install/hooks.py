@@ -13,7 +13,7 @@ from typing import Any
 from kernelpilot_install.files import sha256
 from kernelpilot_install.manifest import Entry, Manifest
 from kernelpilot_install.problems import InstallError
-from kernelpilot_install.splice import CODEX_TOP, groups, splice, unsplice
+from kernelpilot_install.splice import CODEX_TOP, groups, splice, swap
 
 LAUNCHER = Path("vendor", "humanize", "hooks", "stop-hook")
 TIMEOUT_S = 3600
@@ -104,13 +104,15 @@ def register(client: str, folder: Path, launch: Path, known: Manifest) -> Regist
     before = now or b""
     if wanted in groups(before, where=str(path)):
         return None
+    swapped = None
     if old is not None:
-        bare = unsplice(before, old.inserted, json.loads(old.group), where=str(path))
+        swapped = swap(before, old.inserted, json.loads(old.group), wanted, where=str(path))
         existed = existed and not (not old.before and sha256(before) == old.sha256)
-        before = before if bare is None else bare
+        before = before if swapped is None else swapped.before
     if any(s.program == launch for s in standing(groups(before, where=str(path)))):
         return None
     done = splice(before, wanted, where=str(path), top=CODEX_TOP if client == "codex" else None)
+    done = done if swapped is None else swapped
     entry = Entry(
         kind="splice",
         path=str(path),

@@ -37,6 +37,8 @@ class Options:
     """codex, claude, both or none; None is: the clients found."""
     project: Path | None = None
     """Put the skills into this folder's .codex and .claude instead of the user's."""
+    trust_hook: bool = False
+    """Record in Codex that our Stop hook is trusted; never without being asked for by this name."""
     torch: str | None = None
     directory: Path | None = None
     """Where the demo goes."""
@@ -62,6 +64,9 @@ def parser() -> argparse.ArgumentParser:
     scope.add_argument("--user", action="store_true", help="skills for this user (the default)")
     scope.add_argument("--project", metavar="DIR", type=Path, help="skills into DIR/.codex, DIR/.claude only")
     p.add_argument("--replace", action="store_true", help="take over an install made from another clone")
+    p.add_argument(
+        "--trust-hook", action="store_true", help="record in Codex that our Stop hook is trusted, unreviewed"
+    )
     p.add_argument("--dev", action="store_true", help="the venv goes to .venv in the clone, with the linters")
     p.add_argument("--humanize", metavar="DIR", help=argparse.SUPPRESS)
     p.add_argument("--torch", metavar="SPEC", help=f"with --test: pip's words for torch ({TORCH_SPEC})")
@@ -85,14 +90,27 @@ def parse(argv: Sequence[str]) -> Options:
         p.error("--dir belongs to --demo")
     if ns.torch is not None and mode != "test":
         p.error("--torch belongs to --test")
+    if ns.trust_hook:
+        _may_trust(p, mode, ns)
     return Options(
         mode=mode,
         dry_run=ns.dry_run,
         dev=ns.dev,
         replace=ns.replace,
+        trust_hook=ns.trust_hook,
         client=ns.client,
         project=None if ns.project is None else ns.project.resolve(),
         torch=ns.torch,
         directory=ns.dir,
         pytest_args=tuple(rest[1:] if rest[:1] == ["--"] else rest),
     )
+
+
+def _may_trust(p: argparse.ArgumentParser, mode: Mode, ns: argparse.Namespace) -> None:
+    """``--trust-hook`` belongs to an install that registers the hook for the user of Codex."""
+    if mode != "install":
+        p.error(f"--trust-hook belongs to a plain install, not to --{mode}")
+    if ns.project is not None:
+        p.error("--trust-hook: --project registers no Stop hook that could be trusted")
+    if ns.client in {"claude", "none"}:
+        p.error(f"--trust-hook is about Codex, and --client {ns.client} leaves it out")

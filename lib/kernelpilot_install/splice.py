@@ -102,6 +102,44 @@ def unsplice(now: bytes, inserted: str, group: Group, *, where: str) -> bytes | 
     return None
 
 
+def swap(now: bytes, inserted: str, old: Group, new: Group, *, where: str) -> Spliced | None:
+    """``old`` replaced by ``new`` where it stands: groups after it keep their place, by which Codex knows them.
+
+    ``before`` of the result is the file without ours. None where ``unsplice`` would give up.
+    """
+    bare = unsplice(now, inserted, old, where=where)
+    if bare is None:
+        return None
+    text = now.decode("utf-8")
+    stop = _stop(_scan(text, where))
+    assert stop is not None
+    item = next(i for i in stop.items if json.loads(text[i.start : i.end]) == old)
+    there = text[item.start : item.end]
+    here = _recast(there, old, new)
+    after = (text[: item.start] + here + text[item.end :]).encode()
+    put = inserted.replace(there, here) if there in inserted else here
+    return Spliced(before=bare, after=after, inserted=put)
+
+
+def _recast(there: str, old: Group, new: Group) -> str:
+    """``new`` in the layout of ``there``, which says ``old``, where only strings differ; else on one line."""
+    text = there
+    for was, now in zip(_strings(old), _strings(new), strict=False):
+        text = text.replace(json.dumps(was), json.dumps(now))
+    try:
+        fits = json.loads(text) == new
+    except ValueError:
+        fits = False
+    return text if fits else json.dumps(new)
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [text for item in inner for text in _strings(item)]
+
+
 def _without(value: object, group: Group) -> list[object]:
     """What may remain once our group is gone: with the emptied Stop or hooks kept, or dropped as inserted."""
     assert isinstance(value, dict)

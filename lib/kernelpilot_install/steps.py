@@ -6,13 +6,13 @@ import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from kernelpilot_install import leftovers
+from kernelpilot_install import grant, leftovers, trust
 from kernelpilot_install.changes import Change, Tools, Venv, folders
 from kernelpilot_install.files import crash_point, locked, temporary
 from kernelpilot_install.manifest import Book, Entry
 from kernelpilot_install.options import Options
 from kernelpilot_install.places import Places
-from kernelpilot_install.plan import closing, plan_install
+from kernelpilot_install.plan import clients, closing, plan_install
 from kernelpilot_install.undo import carry_out, judge
 from kernelpilot_install.venvs import Pip, Recipe, outdated
 
@@ -36,6 +36,8 @@ def carry(changes: Iterable[Change], book: Book, pip: Pip) -> None:
 
 def run(o: Options, *, at: Places, env: Mapping[str, str], pip: Pip) -> int:
     """A plain install. Returns 0, or 1 with findings. Raises InstallError before anything is touched."""
+    if o.trust_hook:
+        grant.possible(at, clients(o, at, env))
     if o.dry_run:
         return _print_plan(o, at, env, pip)
     plan_install(o, at, env, Book(at.manifest).manifest, pip)
@@ -52,6 +54,8 @@ def run(o: Options, *, at: Places, env: Mapping[str, str], pip: Pip) -> int:
         print("everything is up to date: nothing changed")
     for finding in plan.findings:
         print(f"finding: {finding}")
+    if o.trust_hook:
+        print("\n".join(grant.grant(at, env)))
     print("\n".join(closing(plan, at)))
     return 1 if plan.findings else 0
 
@@ -60,6 +64,7 @@ def _print_plan(o: Options, at: Places, env: Mapping[str, str], pip: Pip) -> int
     plan = plan_install(o, at, env, Book(at.manifest).manifest, pip)
     lines = [c.describe() for c in [*folders([at.data]), *plan.changes]] if plan.changes else []
     lines += [f"remove {e.path} (not in this version)" for e in plan.stale]
+    lines += ["ask Codex to record that our Stop hook is trusted"] if o.trust_hook else []
     for line in dict.fromkeys(lines):
         print(f"would {line}")
     for line in plan.findings:
@@ -95,6 +100,7 @@ def uninstall(o: Options, *, at: Places) -> int:
         print("\n".join(leftovers.clear_cache(at, dry_run=True)) or "no cache of ours to remove")
         print("dry run: nothing was changed")
         return 0
+    in_codex = trust.left_behind(at)
     own = {str(p) for p in (at.data, *at.data.parents)}
     with locked(at.lock):
         book = Book(at.manifest)
@@ -109,6 +115,7 @@ def uninstall(o: Options, *, at: Places) -> int:
         at.data.rmdir()
     if any(Path(e.path).is_relative_to(at.codex) for e in newest_first):
         print("restart Codex: a running one still shows what was removed")
+        print("".join(f"{line}\n" for line in in_codex), end="")
     _rest(o, at)
     print("uninstalled" if not left else f"uninstalled, but {left} left as named above")
     return 1 if left else 0

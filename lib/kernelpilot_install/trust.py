@@ -1,4 +1,4 @@
-"""Whether Codex was told to trust our hook: read from its own record and recomputed, never written.
+"""Whether Codex was told to trust our hook: read from its own record and recomputed; ``grant`` alone changes it.
 
 Codex runs a hook only when ``[hooks.state."<hooks.json>:stop:<group>:<handler>"] trusted_hash`` in its config.toml
 equals the digest of the definition. The digest covers command, label and time-out, not the launcher's content, so an
@@ -59,17 +59,43 @@ def config(folder: Path) -> dict[str, Any]:
         raise InstallError(f"not TOML ({e})", where=str(path), fix="correct the file by hand") from None
 
 
+def key(at: Places, found: hooks.Standing) -> str:
+    """Codex's name of a handler in the user's hooks.json, by its place in ``hooks.Stop``."""
+    return f"{at.codex_spelt / hooks.FILES['codex']}:stop:{found.group}:{found.handler}"
+
+
 def state(at: Places, found: hooks.Standing) -> Trust:
     """What Codex will do with this handler of the user's hooks.json. Raises InstallError like ``config``."""
     table = config(at.codex).get("hooks", {})
     entries = table.get("state", {}) if isinstance(table, dict) else {}
-    key = f"{at.codex_spelt / hooks.FILES['codex']}:stop:{found.group}:{found.handler}"
-    entry = entries.get(key) if isinstance(entries, dict) else None
+    entry = entries.get(key(at, found)) if isinstance(entries, dict) else None
     if not isinstance(entry, dict) or "trusted_hash" not in entry:
         return "pending"
     if entry.get("enabled") is False:
         return "disabled"
     return "trusted" if entry["trusted_hash"] == digest(found.data) else "changed"
+
+
+def left_behind(at: Places) -> list[str]:
+    """What an uninstall that is about to begin leaves the user to do in Codex; empty where that cannot be read."""
+    launch = at.clone / hooks.LAUNCHER
+    path = at.codex / hooks.FILES["codex"]
+    lines = []
+    try:
+        found = groups(hooks.read(path) or b"", where=str(path))
+        for s in hooks.standing(found):
+            if s.program != launch:
+                continue
+            if state(at, s) != "pending":
+                heading = f"[hooks.state.{json.dumps(key(at, s), ensure_ascii=False)}]"
+                lines.append(
+                    f"Codex's record of our hook stays: remove the table {heading} from {at.codex}/config.toml"
+                )
+            if s.group + 1 < len(found):
+                lines.append("Codex knows hooks by their place: review those that stood after ours again in /hooks")
+    except (InstallError, OSError):
+        return lines
+    return lines
 
 
 def notice(at: Places) -> str:

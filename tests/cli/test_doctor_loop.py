@@ -130,7 +130,7 @@ def test_a_program_that_hangs_is_left_behind_with_its_children(tmp_path: Path) -
 
 def test_the_small_venv_is_the_last_task_python(world: World, tmp_path: Path) -> None:
     """Breaks when the venv that the fix makes is not found, is preferred to the user's, or the fix is no command."""
-    answers = "#!/bin/sh\necho '/x|numpy|2.1'\n"
+    answers = "#!/bin/sh\necho '/x|2.1|'\n"
     small = world.home / ".local/share/kernelpilot/task-venv/bin/python"
     small.parent.mkdir(parents=True)
     small.write_text(answers, encoding="utf-8")
@@ -139,7 +139,7 @@ def test_the_small_venv_is_the_last_task_python(world: World, tmp_path: Path) ->
     programs.mkdir()
     world.env["PATH"] = str(programs)
     found = {c.name: c for c in world.look(task_argv=None)}
-    assert found["task-python"].what == f"{shlex.quote(str(small))} has numpy 2.1"
+    assert found["task-python"].what == f"{shlex.quote(str(small))} has numpy 2.1, no torch: tasks on numpy arrays only"
     (programs / "python3").write_text(answers, encoding="utf-8")
     (programs / "python3").chmod(0o755)
     assert world.one("task-python", task_argv=None).what.startswith(str(programs))
@@ -167,4 +167,10 @@ def test_every_fix_that_starts_with_a_program_is_a_line_for_a_shell(world: World
     for name in ("command", "clients", "evidence", "heartbeat"):
         command, _, _ = fixes[name].partition("  # ")
         assert "(" not in command and "; " not in command and ", " not in command, fixes[name]
-        assert subprocess.run(["sh", "-n", "-c", fixes[name]], check=False).returncode == 0, fixes[name]
+    world.env["PATH"] = ""
+    (world.clone / "skills" / "alpha" / "x").mkdir()
+    (world.clone / "skills" / "alpha" / "x" / "SKILL.md").write_text("{{X}}", encoding="utf-8")
+    for client in (None, "both"):
+        for check in world.look(client=client, task_argv=None):
+            assert (check.fix == "") == (check.status == "ok"), check
+            assert subprocess.run(["/bin/sh", "-n", "-c", check.fix], check=False).returncode == 0, check

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,13 @@ Make it fast.
 ## Acceptance Criteria
 
 """ + "".join(f"- AC-{n}: criterion number {n}\n" for n in range(1, 22))
+
+ACS = tuple(f"AC-{n}" for n in range(1, 22))
+TABLES = {
+    "#### Active Tasks": "| task {ac} | {ac} | done | coding | w | - |",
+    "### Completed and Verified": "| {ac} | task {ac} | 0 | 0 | gate |",
+}
+"""Rows that the worker writes into the goal tracker, one for each criterion."""
 
 COMMAND = """\
 import json, os, sys, time
@@ -115,7 +123,7 @@ class Real:
             {"id": "new", "priority": priority, "file": "a.txt", "line": 1, "claim": c, "locus": "in-round"}
             for c in claims
         ]
-        acs = [{"id": "AC-1", "status": "met", "evidence": "gate"}]
+        acs = [{"id": ac, "status": "met", "evidence": "gate"} for ac in ACS]
         said = {"verdict": verdict, "mainline": mainline, "acs": acs, "findings": found, "text": "Look again."}
         (self.base / "review.json").write_text(json.dumps(said))
 
@@ -166,8 +174,21 @@ class Real:
         last = self.lines()[-1]
         return last["phase"], last["round"]
 
+    def track(self, acs: Sequence[str] = ACS, tables: Mapping[str, str] = TABLES) -> None:
+        """Fill the tables of the goal tracker that have no row yet."""
+        path = self.loop / "goal-tracker.md"
+        text = path.read_text() if path.is_file() else ""
+        for heading, row in tables.items():
+            before, found, after = text.partition(f"{heading}\n")
+            head, line, rest = after.partition("---|\n")
+            if found and not rest.startswith("|"):
+                text = before + found + head + line + "".join(row.format(ac=ac) + "\n" for ac in acs) + rest
+        if text:
+            path.write_text(text)
+
     def papers(self, n: int, more: str = "") -> None:
-        """Contract and summary of a round."""
+        """Contract, summary and goal tracker of a round."""
+        self.track()
         heads = ("Mainline objective", "Target acceptance criteria", "Blocking in scope", "Queued out of scope",
                  "Success criteria")  # fmt: skip
         (self.loop / f"round-{n}-contract.md").write_text("".join(f"## {h}\n\nAC-1\n\n" for h in heads))

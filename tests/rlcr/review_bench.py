@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,11 +15,12 @@ import pytest
 
 from rlcr.review import KINDS, Infra, Request, Verdict
 
-HEAD = "b" * 40
+SUMMARY = "artifacts/runs/v001/summary.json"
+PLAN = "docs/plan.md"
 GOOD: dict[str, Any] = {
     "verdict": "continue",
     "mainline": "advanced",
-    "acs": [{"id": "AC-1", "status": "met", "evidence": "artifacts/runs/v001/summary.json"}],
+    "acs": [{"id": "AC-1", "status": "met", "evidence": SUMMARY}],
     "findings": [
         {"id": "new", "priority": "P1", "file": "src/a.py", "line": 7, "claim": "Off by one.", "locus": "in-round"}
     ],
@@ -48,10 +51,36 @@ class Bench:
         self.loop = self.worktree / ".humanize" / "rlcr" / "2026-11-30_08-00-00"
         self.loop.mkdir(parents=True)
         self.evidence = self.loop / "round-2-evidence.json"
-        self.evidence.write_text(json.dumps({"head": HEAD}))
+        self.head = self.committed(SUMMARY, "src/a.py", "src/deep/b c.py", PLAN)
+        self.ran(gate=True, slow=False)
         self.cache = root / "cache"
         monkeypatch.setenv("XDG_CACHE_HOME", str(self.cache))
         monkeypatch.setenv("PATH", f"{self.bin}:/usr/bin:/bin")
+
+    def git(self, *args: str) -> str:
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.bin), "GIT_CONFIG_NOSYSTEM": "1"}
+        who = ("-c", "user.name=w", "-c", "user.email=w@example.org")
+        done = subprocess.run(
+            ["git", *who, *args], cwd=self.worktree, env=env, capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout.strip()
+
+    def committed(self, *names: str) -> str:
+        """Commit files with these names; the new HEAD."""
+        if not (self.worktree / ".git").exists():
+            self.git("init", "-q")
+            (self.worktree / ".gitignore").write_text(".humanize*\n")
+        for name in names:
+            (self.worktree / name).parent.mkdir(parents=True, exist_ok=True)
+            (self.worktree / name).write_text(name)
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "work")
+        return self.git("rev-parse", "HEAD")
+
+    def ran(self, head: str = "", **passed: bool) -> None:
+        """The evidence file: commands by name, and whether they passed."""
+        checks = [{"name": name, "passed": good} for name, good in passed.items()]
+        self.evidence.write_text(json.dumps({"head": head or self.head, "checks": checks}))
 
     def fake(self, body: str, *, name: str = "codex") -> None:
         path = self.bin / name
@@ -70,8 +99,8 @@ class Bench:
             round=2,
             phase="BUILD",
             base_commit="a" * 40,
-            head=HEAD,
-            plan_path=self.loop / "plan.md",
+            head=self.head,
+            plan_path=self.worktree / PLAN,
             summary_path=self.loop / "round-2-summary.md",
             evidence_path=self.evidence,
             prior_open=(),

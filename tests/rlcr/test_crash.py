@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from rlcr.loop import Loop
 from rlcr.views import FINAL_FORM
-from tests.rlcr.real import CANCEL, RLCR, ROOT, SESSION, Real
+from tests.rlcr.real import CANCEL, PLAN, PLAN_TEXT, RLCR, ROOT, SESSION, Real
 
 APPEND = ("before", "torn", "after")
 SETUP_POINTS = (
@@ -24,7 +25,10 @@ STOP_POINTS = ("stop.locked", "stop.gate", "stop.evidence", *MOVE_POINTS, "stop.
 TAMPER_POINTS = tuple(f"append.tamper.{p}" for p in APPEND)
 REVIEW_POINTS = (*(f"append.review.{p}" for p in APPEND), "stop.review")
 ASIDE_POINTS = ("publish.aside", "publish.files", "publish.state", "append.done.before", "append.done.torn")
-COMMAND_POINTS = tuple(f"append.{kind}.{p}" for kind in ("cancel", "resume", "adopt") for p in APPEND)
+COMMANDS = ("cancel", "halt", "resume", "adopt", "amend", "gathered")
+COMMAND_POINTS = tuple(f"append.{kind}.{p}" for kind in COMMANDS for p in APPEND)
+DRIVE_POINTS = ("drive.turn", "drive.ended", "drive.judged")  # their cases are in test_drive
+BURY_POINTS = ("bury.state", "bury.registry")  # their cases are in test_entry
 
 
 def test_every_crash_point_has_a_case() -> None:
@@ -32,9 +36,18 @@ def test_every_crash_point_has_a_case() -> None:
     named = set()
     for path in (ROOT / "rlcr").rglob("*.py"):
         for point in re.findall(r"""crash\(f?["']([^"']+)["']\)""", path.read_text()):
-            kinds = ("setup", "intent", "done", "tamper", "review", "cancel", "resume", "adopt")
+            kinds = ("setup", "intent", "done", "tamper", "review", *COMMANDS)
             named |= {point.replace("{kind}", kind) for kind in kinds} if "{kind}" in point else {point}
-    assert named == {*SETUP_POINTS, *STOP_POINTS, *TAMPER_POINTS, *REVIEW_POINTS, *ASIDE_POINTS, *COMMAND_POINTS}
+    assert named == {
+        *SETUP_POINTS,
+        *STOP_POINTS,
+        *TAMPER_POINTS,
+        *REVIEW_POINTS,
+        *ASIDE_POINTS,
+        *COMMAND_POINTS,
+        *BURY_POINTS,
+        *DRIVE_POINTS,
+    }
 
 
 def clean(real: Real) -> None:
@@ -150,23 +163,40 @@ def test_a_review_is_not_bought_twice(real: Real, point: str) -> None:
     clean(real)
 
 
-@pytest.mark.parametrize("point", COMMAND_POINTS)
-def test_commands(worked: Real, point: str) -> None:
+@pytest.mark.parametrize(
+    ("point", "what"),
+    [*((point, "plan") for point in COMMAND_POINTS), *((f"append.amend.{p}", "evidence") for p in APPEND)],
+)
+def test_commands(worked: Real, point: str, what: str) -> None:
     command = point.split(".")[1]
+    why = ("--why", "the target moved")
+    amend = (RLCR, "plan", "amend", *why) if what == "plan" else (RLCR, "evidence", "--amend", *why)
     argv: dict[str, tuple[str | Path, ...]] = {
-        "cancel": (CANCEL,), "resume": (RLCR, "resume"), "adopt": (RLCR, "adopt", "--session-id", "session-2"),
+        "cancel": (CANCEL,), "halt": (RLCR, "stop", *why), "resume": (RLCR, "resume"), "amend": amend,
+        "adopt": (RLCR, "adopt", "--session-id", "session-2"), "gathered": (RLCR, "evidence"),
     }  # fmt: skip
     if command == "resume":
         worked.answer(passed=False)
         for n in range(3):
             worked.stop(f"m{n}")
         assert worked.at == ("PARKED", 0)
+    if command == "amend" and what == "plan":
+        (worked.repo / PLAN).write_text(PLAN_TEXT + "\nOne more line.\n")
+    if command == "gathered" or what == "evidence":
+        pins = worked.repo / ".humanize" / "evidence.json"
+        pins.write_text(pins.read_text().replace('"timeout_s"', '"cache": true, "timeout_s"'))
+    if command == "gathered":
+        assert worked.run(RLCR, "evidence", "--amend", *why).returncode == 0
     assert worked.run(*argv[command], crash=point).returncode == -9
     again = worked.run(*argv[command])
-    if command == "cancel":
-        assert worked.at == ("CANCEL", 0) and again.returncode in (0, 1)
+    if command in ("cancel", "halt"):
+        end = command.replace("halt", "stop")
+        assert worked.at == (end.upper(), 0) and again.returncode in (0, 1)
+        assert {p.name for p in worked.loop.glob("*state.md")} == {f"{end}-state.md"} and not worked.registered
     else:
         assert again.returncode == 0 and worked.at == ("BUILD", 0), again.stderr
+        assert not Loop(worked.loop).state.pending, "nothing is left half done"
+        assert command == "adopt" or [e["event"] for e in worked.lines()].count(command) == 1, "and nothing done twice"
         worked.answer()
         session = "session-2" if command == "adopt" else SESSION
         done = worked.run(ROOT / "hooks" / "stop-hook", stdin=worked.payload(session=session))

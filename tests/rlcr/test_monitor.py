@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from rlcr import monitor, monitor_text
+from rlcr import monitor, monitor_text, tracker
 from rlcr.model import Done
 from rlcr.review import log_dir
-from rlcr.views import tracker
 from tests.rlcr import sim
 from tests.rlcr.loop_bench import LOOP, git, project_in, with_loop
 
@@ -44,7 +43,7 @@ def test_a_snapshot_says_where_the_loop_stands(project: Path) -> None:
     assert found["gate"] == {"at": sim.AT, "pass": False, "done": False, "findings": ["12:v003"]}
     assert found["last_event"] == {
         "kind": "stop", "at": sim.AT, "age_s": 125, "round": 0, "outcome": "block",
-        "reason": "Round 0: the gate is red, 1 to mend; the round is not over",
+        "reason": "Round 0: the gate is red, 1 to mend; the round is not over and no review is spent",
     }  # fmt: skip
     assert found["criteria"] == {"met": 1, "total": 3, "kept": True}
     assert (found["started"], found["plan"], found["verdict"], found["faults"]) == (
@@ -100,7 +99,7 @@ def test_the_text_holds_every_figure_and_no_control_character(project: Path) -> 
     text = monitor_text.render(found)
     for shown in (
         "0 of 84", "BUILD (active: building)", "FAIL, not done, 1 finding: 12:v003", "- (none yet)",
-        "Stop of round 0: block (Round 0: the gate is red, 1 to mend; the round is not over), 2 min ago",
+        "Stop of round 0: block (Round 0: the gate is red, 1 to mend; the round is not over ", "spent), 2 min ago",
         "1 of 3 verified", "0 open, 0 queued", "~0 +0 -0 ?0", "plan?[2J.md", "- (no reviewer has run)",
     ):  # fmt: skip
         assert shown in text
@@ -129,7 +128,13 @@ def test_an_end_by_the_evidence_alone_is_told_as_that(project: Path) -> None:
 def test_a_tracker_that_nobody_kept_counts_nothing_as_unverified(project: Path) -> None:
     """Breaks when an untouched form reads as "0 of 2 verified", or one row is not enough to count as kept."""
     loop, _ = with_loop(project)
-    form = tracker("## Goal\n\nfast\n\n## Acceptance Criteria\n\n- AC-1: a\n- AC-2: b\n")
+    plan = (
+        "## Goal\n\nfast\n\n## Acceptance Criteria\n\n- AC-1: a\n- AC-2: b\n\n## Tasks\n\n"
+        "| Task ID | Description | Target AC |\n|---|---|---|\n| T1 | go | AC-1 |\n"
+    )
+    form = tracker.page(plan)
+    assert "| T1: go | AC-1 | pending |" in form, "taken over from the plan, which is no keeping of the tracker"
+    (loop / "plan.md").write_text(plan)
     path = loop / "goal-tracker.md"
     path.write_text(form)
     assert "Criteria      2 (tracker not kept)" in monitor_text.render(snap(project))

@@ -101,7 +101,6 @@ def test_it_runs_directly_too_and_anything_else_is_usage(project: Path) -> None:
         [],
         ["monitor"],
         ["monitor", "web"],
-        ["rlcr"],
         ["monitor", "rlcr", "--bad"],
         ["monitor", "rlcr", "x"],
     ):

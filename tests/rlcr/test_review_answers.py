@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from rlcr.review import Finding, review
-from rlcr.review.answer import finding_id
+from rlcr.decide import opinion_of
+from rlcr.model import plain
+from rlcr.review import Ac, Finding, Infra, Verdict, review
+from rlcr.review.answer import finding_id, judge
 from rlcr.review.schema import SCHEMA
 from tests.rlcr.review_bench import GOOD, Bench, kind, passed
 
@@ -70,22 +72,103 @@ def test_the_schema_is_strict_everywhere() -> None:
     assert not strict({"type": "object", "properties": {"a": {}}, "required": [], "additionalProperties": False})
 
 
-@pytest.mark.parametrize("reference", ["", "   ", "none", "N/A", "-", "(no evidence)", "TBD."])
-def test_met_without_a_reference_is_unmet_and_not_complete(bench: Bench, reference: str) -> None:
-    """Breaks when a reviewer's word alone completes a criterion."""
-    acs = [{"id": "AC-1", "status": "met", "evidence": reference}]
-    bench.says(json.dumps(changed(verdict="complete", acs=acs, findings=[])))
-    found = passed(review(bench.request()))
+def acs(**status: str) -> list[dict[str, str]]:
+    """Criteria by id, ``_`` for a hyphen, each with the evidence that holds."""
+    return [{"id": name.replace("_", "-"), "status": word, "evidence": "gate"} for name, word in status.items()]
+
+
+def judged(bench: Bench, found: list[dict[str, str]], *wanted: str) -> Verdict | Infra:
+    """What comes of an answer that says complete, without findings, with these criteria."""
+    text = json.dumps(changed(verdict="complete", acs=found, findings=[]))
+    return judge(text, bench.request(acs=wanted), token="request-0")
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["", "   ", "none", "N/A", "-", "(no evidence)", "TBD.", "slow", "gateway", "gate.py", "my-gate", "src", "src/",
+     "src/b.py", "../project/src/a.py", "docs/plan.md", "I ran it and it is fast", "b" * 40, "x\u0000y", "\ud800"],
+)  # fmt: skip
+def test_met_without_a_reference_that_stands_at_head_is_unmet(bench: Bench, reference: str) -> None:
+    """Breaks when a word, a red command, a folder, an absent file or the plan itself completes a criterion."""
+    found = passed(judged(bench, [{"id": "AC-1", "status": "met", "evidence": reference}], "AC-1"))
     assert (found.verdict, found.acs[0].status) == ("continue", "unmet")
+    assert "- AC-1: called met without evidence at HEAD\n" in found.text
 
 
-@pytest.mark.parametrize("evidence", ['{"head": "' + "c" * 40 + '"}', "not json", None])
+@pytest.mark.parametrize(
+    "reference",
+    ["gate", "the command `gate`.", "gate: 12 rows", "src/a.py", "see src/a.py:7-9, and more", "./src/a.py#L7",
+     "[a](src/a.py:7)", "src/a.py::test_it", "{root}/src/a.py:3", "`src/deep/b c.py`", "at {head:.9}", "{head}"],
+)  # fmt: skip
+def test_met_with_a_command_a_file_or_the_commit_is_met(bench: Bench, reference: str) -> None:
+    """Breaks when honest references are turned away: such a loop would never end."""
+    text = reference.format(root=bench.worktree, head=bench.head)
+    found = passed(judged(bench, [{"id": "AC-1", "status": "met", "evidence": text}], "AC-1"))
+    assert (found.verdict, found.acs[0].status) == ("complete", "met")
+    assert found.text == GOOD["text"]
+
+
+def test_a_file_is_one_of_the_commit_and_not_of_the_worktree(bench: Bench) -> None:
+    """Breaks when a file that was never committed, or that HEAD no longer has, is evidence."""
+    (bench.worktree / "new.txt").write_text("x")
+    claim = [{"id": "AC-1", "status": "met", "evidence": "new.txt"}]
+    assert passed(judged(bench, claim, "AC-1")).verdict == "continue"
+    bench.head = bench.committed()
+    bench.ran(gate=True)
+    assert passed(judged(bench, claim, "AC-1")).verdict == "complete"
+
+
+def test_every_criterion_of_the_plan_is_judged_by_silence_as_unmet(bench: Bench) -> None:
+    """Breaks when a reviewer narrows the plan by leaving out, putting off or inventing criteria."""
+    found = passed(judged(bench, acs(AC_1="met", AC_3="deferred", AC_9="unmet"), "AC-1", "AC-2", "AC-3", "AC-4"))
+    assert [(a.id, a.status) for a in found.acs] == [
+        ("AC-1", "met"), ("AC-2", "unmet"), ("AC-3", "deferred"), ("AC-4", "unmet")
+    ]  # fmt: skip
+    assert found.verdict == "continue"
+    assert found.text.splitlines()[1:4] == [
+        "- AC-2, AC-4: not judged, so not met",
+        "- AC-3: deferred is not met: only an amended plan drops a criterion",
+        "- AC-9: not in the plan, so of no account",
+    ]
+    assert opinion_of(found).unmet == ("AC-2", "AC-3", "AC-4")
+    assert passed(judged(bench, acs(AC_1="met", AC_9="unmet"), "AC-1")).verdict == "complete"
+    assert passed(judged(bench, [], "AC-1")).verdict == "continue"
+    assert passed(judged(bench, acs(AC_1="deferred"), "AC-1")).verdict == "continue"
+    assert passed(judged(bench, acs(goal="met"))).verdict == "complete", "a plan without numbers"
+    assert passed(judged(bench, acs(goal="unmet"))).verdict == "continue"
+
+
+@pytest.mark.parametrize("name", ["AC-1", "ac 1", "AC1", "AC_01", "**AC-1**", "Ac-1: it is fast"])
+def test_a_criterion_is_known_however_it_is_written(bench: Bench, name: str) -> None:
+    """Breaks when a spelling turns a met criterion into an unknown one, or two spellings are two judgements."""
+    said = [{"id": name, "status": "met", "evidence": "gate"}]
+    assert passed(judged(bench, said, "AC-1")).acs == (Ac(id="AC-1", status="met", evidence="gate"),)
+    other = {"id": "ac1" if name == "AC-1" else "AC-1", "status": "unmet", "evidence": ""}
+    assert kind(judged(bench, [*said, other], "AC-1")) == "bad-json", "judged twice"
+    assert passed(judged(bench, [{**said[0], "id": "AC-1.1"}], "AC-1")).verdict == "continue", "a part is not the whole"
+
+
+def test_an_answer_of_a_megabyte_stays_small_in_the_journal_and_keeps_what_blocks(bench: Bench) -> None:
+    """Breaks when a reviewer that invents thousands of findings fills the journal, or hides a P0 behind them."""
+    flood = [finding(priority="P3", claim=f"Fault {n}.", file="f" * 20, line=10**30) for n in range(6000)]
+    named = [{"id": f"X{n}", "status": "unmet", "evidence": ""} for n in range(2000)]
+    answer = changed(verdict="complete", acs=named, findings=[*flood, finding(priority="P0", claim="Lost writes.")])
+    bench.says(json.dumps(answer))
+    kept = opinion_of(passed(review(bench.request())))
+    assert len(kept.findings) == 60 and len(kept.unmet) == 500
+    assert (kept.findings[0].priority, kept.findings[0].claim) == ("P0", "Lost writes.")
+    assert len(json.dumps(plain(kept))) < 80_000
+
+
+@pytest.mark.parametrize(
+    "evidence", ['{"head": "' + "c" * 40 + '"}', '{"checks": []}', '["HEAD"]', '{"head": ["HEAD"]}', "not json", None]
+)
 def test_met_on_evidence_of_another_commit_is_unmet(bench: Bench, evidence: str | None) -> None:
     """Breaks when evidence that is stale, damaged or missing carries a criterion."""
     if evidence is None:
         bench.evidence.unlink()
     else:
-        bench.evidence.write_text(evidence)
+        bench.evidence.write_text(evidence.replace("HEAD", bench.head))
     bench.says(json.dumps(changed(verdict="complete", findings=[])))
     found = passed(review(bench.request()))
     assert (found.verdict, found.acs[0].status) == ("continue", "unmet")
@@ -112,6 +195,22 @@ def test_a_finding_keeps_its_id_over_rounds_and_a_reviewer_cannot_choose_one(ben
         finding_id("src/a.py", "Off by one."),
     ]
     assert finding_id("src/a.py", "off  BY one") == finding_id("src/a.py", "Off by one.")
+    bench.says(json.dumps(changed(findings=[finding(id=old.id, claim="Worded anew.")])))
+    assert passed(review(bench.request(queued=(old,)))).findings[0].id == old.id, "a queued one is known as well"
+
+
+@pytest.mark.parametrize("name", ["src/a.py", "./src/a.py", "src/a.py:7", "`src/a.py`", "{root}/src/a.py#L7-L9"])
+def test_a_file_is_named_as_git_names_it(bench: Bench, name: str) -> None:
+    """Breaks when a spelling makes a touched file look untouched, so that a fault in it waits."""
+    text = json.dumps(changed(findings=[finding(file=name.format(root=bench.worktree))]))
+    (found,) = passed(judge(text, bench.request(), token="request-0")).findings
+    assert (found.file, found.id) == ("src/a.py", finding_id("src/a.py", "Off by one."))
+
+
+def test_an_answer_in_a_fence_is_the_answer(bench: Bench) -> None:
+    """Breaks when a good answer is refused for how it is wrapped."""
+    bench.says("```json\n" + json.dumps(GOOD, indent=1) + "\n```\n")
+    assert passed(review(bench.request())).verdict == "continue"
 
 
 # --- plain text ----------------------------------------------------------------------------------------------------
@@ -119,11 +218,12 @@ def test_a_finding_keeps_its_id_over_rounds_and_a_reviewer_cannot_choose_one(ben
 
 def test_marker_text_is_read_over_the_whole_final_message(bench: Bench) -> None:
     """Breaks when a P0 far above the end is lost, which once counted as clean."""
-    text = "- [P0] Race in the cache — src/cache.py:41\n" + "prose\n" * 3000
-    bench.says(text + "Mainline Progress Verdict: ADVANCED\n\nCOMPLETE\n")
-    found = passed(review(bench.request()))
-    assert [(f.priority, f.file, f.line) for f in found.findings] == [("P0", "src/cache.py", 41)]
-    assert found.verdict == "continue"
+    for mark in ("- ", "", "1. **"):
+        text = mark + "[P0] Race in the cache — src/cache.py:41\n" + "prose\n" * 3000
+        bench.says(text + "Mainline Progress Verdict: ADVANCED\n\nCOMPLETE\n")
+        found = passed(review(bench.request()))
+        assert [(f.priority, f.file, f.line) for f in found.findings] == [("P0", "src/cache.py", 41)]
+        assert found.verdict == "continue"
 
 
 @pytest.mark.parametrize(
@@ -135,6 +235,9 @@ def test_marker_text_is_read_over_the_whole_final_message(bench: Bench) -> None:
         ("nothing helps\nSTOP", "blocked", "stalled"),
         ("Mainline Progress Verdict: ADVANCED\nCOMPLETE.", "continue", "advanced"),
         ("Mainline Progress Verdict: ADVANCED\nnot COMPLETE", "continue", "advanced"),
+        ("Mainline Progress Verdict: Advanced\nComplete", "continue", "advanced"),
+        ("Mainline Progress Verdict: ADVANCED\nCOMPLETE\nOne more thing.", "continue", "advanced"),
+        ("Mainline Progress Verdict: ADVANCED\n**COMPLETE**", "continue", "advanced"),
     ],
 )
 def test_markers_spell_the_verdict(bench: Bench, tail: str, verdict: str, mainline: str) -> None:
@@ -142,3 +245,31 @@ def test_markers_spell_the_verdict(bench: Bench, tail: str, verdict: str, mainli
     bench.fake(f"print({tail!r})\n")
     found = passed(review(bench.request()))
     assert (found.verdict, found.mainline) == (verdict, mainline)
+
+
+@pytest.mark.parametrize(
+    ("ran", "wanted", "verdict"),
+    [
+        ({"gate": True}, ("AC-1", "AC-2"), "complete"),
+        ({"gate": False}, ("AC-1", "AC-2"), "continue"),
+        ({}, ("AC-1", "AC-2"), "continue"),
+        ({}, (), "complete"),
+        (None, (), "complete"),
+        (None, ("AC-1",), "continue"),
+    ],
+)
+def test_the_marker_complete_stands_for_every_criterion_only_over_evidence(
+    bench: Bench, ran: dict[str, bool] | None, wanted: tuple[str, ...], verdict: str
+) -> None:
+    """Breaks when one word meets numbered criteria without a command that passed at this very commit."""
+    if ran is None:
+        bench.ran("c" * 40, gate=True)
+    else:
+        bench.ran("", **ran)
+    bench.says("Mainline Progress Verdict: ADVANCED\nCOMPLETE\n")
+    found = passed(review(bench.request(acs=wanted)))
+    assert (found.verdict, tuple(a.id for a in found.acs)) == (verdict, wanted)
+    assert ("meets no criterion" in found.text) is (verdict == "continue")
+    bench.says("Mainline Progress Verdict: ADVANCED\nmore to do\n")
+    found = passed(review(bench.request(acs=wanted)))
+    assert found.verdict == "continue" and all(a.status == "unmet" for a in found.acs)

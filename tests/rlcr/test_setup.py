@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from rlcr import views
+from rlcr import forms
 from tests.rlcr.real import CANCEL, GATE, HOOK, PLAN, PLAN_TEXT, RLCR, ROOT, SESSION, SETUP, Real
 
 
@@ -33,7 +33,6 @@ def refused(real: Real, words: str, *more: str, plan: str = PLAN) -> None:
         ("must be a whole number", ("--max", "many"), PLAN),
         ("needs a value", ("--max",), PLAN),
         ("unknown option", ("--what",), PLAN),
-        ("--skip-impl is not supported", ("--skip-impl",), PLAN),
         ("--agent-teams is not supported", ("--agent-teams",), PLAN),
         ("--privacy is not supported", ("--privacy",), PLAN),
         ("--push-every-round is not supported", ("--push-every-round",), PLAN),
@@ -154,7 +153,8 @@ def test_what_set_up_pins_and_writes(real: Real) -> None:
         "current_round max_iterations codex_model codex_effort codex_timeout push_every_round full_review_round "
         "plan_file plan_tracked start_branch base_branch base_commit review_started ask_codex_question session_id "
         "agent_teams privacy_mode bitlesson_required bitlesson_file bitlesson_allow_empty_none "
-        "mainline_stall_count last_mainline_verdict drift_status started_at phase reviewer blocks exit_reason"
+        "mainline_stall_count last_mainline_verdict drift_status started_at phase reviewer blocks exit_reason "
+        "skip_impl amendments"
     )
     python = (real.home / ".local/state/humanize/python").read_text()
     assert python == os.path.realpath(python.strip()) + "\n" and SESSION not in "".join(
@@ -171,8 +171,7 @@ def test_all_criteria_reach_the_tracker(looped: Real) -> None:
 
 def test_sections_with_fences_and_subheadings() -> None:
     plan = "# P\n\n## Objective: speed\n\ngo\n\n### Part\n\n```\n## Not a heading\n```\n\nend\n\n## Other\n\nno\n"
-    assert views.section(plan, "Goal|Objective|Purpose") == "go\n\n### Part\n\n```\n## Not a heading\n```\n\nend"
-    assert "[To be taken from the plan]" in views.tracker(plan)
+    assert forms.section(plan, forms.GOAL) == "go\n\n### Part\n\n```\n## Not a heading\n```\n\nend"
 
 
 def test_a_tracked_plan(real: Real) -> None:

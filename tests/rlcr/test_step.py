@@ -93,9 +93,10 @@ def test_a_red_gate_never_reaches_the_reviewer() -> None:
 def test_a_green_gate_asks_the_reviewer_and_fully_every_fifth_round() -> None:
     state = sim.begun(reviewer="codex")
     same, seen = step(state, sim.stop(state, 1))
-    assert same == state and seen == (Ask(phase="BUILD", full=False),)
-    state = dataclasses.replace(state, round=4)
-    assert step(state, sim.stop(state, 1))[1] == (Ask(phase="BUILD", full=True),)
+    assert same == state and seen == (Ask(phase="BUILD", full=True, since=sim.head(0)),), "the first of its phase"
+    for number, full in ((1, False), (3, False), (4, True), (5, False), (9, True)):
+        later = dataclasses.replace(state, round=number, review_head=sim.head(1), review_phase="BUILD")
+        assert step(later, sim.stop(later, 2))[1] == (Ask(phase="BUILD", full=full, since=sim.head(1)),)
 
 
 @pytest.mark.parametrize(
@@ -124,11 +125,15 @@ def test_small_findings_are_queued_and_do_not_block() -> None:
 
 def test_blocked_and_outside_findings_and_three_stalls_end_in_stop() -> None:
     state = sim.begun(reviewer="codex")
-    for said in (
-        sim.opinion("blocked"),
-        sim.opinion(findings=(sim.finding("P1", "external"), sim.finding("P0", "plan"))),
-    ):
-        assert sim.drive(state, sim.stop(state, 1, verdict=said))[0].phase == "STOP"
+    outside = sim.opinion(findings=(sim.finding("P1", "external"), sim.finding("P0", "plan", id="F2")))
+    conflict = sim.opinion(findings=(sim.finding("P0", "plan"),))
+    met = (sim.check(met=True),)
+    for said, word in ((sim.opinion("blocked"), "blocked: "), (outside, "blocked: "), (conflict, "plan-conflict: ")):
+        over, _ = sim.drive(state, sim.stop(state, 1, checks=met, verdict=said))
+        assert over.phase == "STOP" and over.exit_reason.startswith(word)
+    assert sim.drive(state, sim.stop(state, 1, verdict=outside))[0].phase == "BUILD", "the evidence still wants more"
+    mendable = sim.opinion("blocked", findings=(sim.finding("P1"),))
+    assert sim.drive(state, sim.stop(state, 1, checks=met, verdict=mendable))[0].phase == "BUILD"
     stalled = sim.opinion(mainline="stalled")
     for n in (1, 2):
         state, seen = sim.drive(state, sim.stop(state, n, verdict=stalled))
@@ -165,7 +170,7 @@ def test_edits_in_finalize_are_reviewed_again() -> None:
     assert state.phase == "FINALIZE"
     assert sim.drive(state, sim.stop(state, 1, checks=met))[0].phase == "COMPLETE", "the HEAD that was reviewed"
     moved = sim.stop(state, 2, checks=met)
-    assert step(state, moved)[1] == (Ask(phase="FINALIZE", full=False),)
+    assert step(state, moved)[1] == (Ask(phase="FINALIZE", full=False, since=sim.head(1)),)
     assert sim.drive(state, dataclasses.replace(moved, verdict=yes))[0].phase == "COMPLETE"
     no = sim.opinion("continue", findings=(sim.finding("P0"),))
     back, _ = sim.drive(state, dataclasses.replace(moved, verdict=no))

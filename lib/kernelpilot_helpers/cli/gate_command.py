@@ -61,6 +61,7 @@ def data_of(report: Report) -> dict[str, Any]:
         "done": msgspec.to_builtins(report.done),
         "findings": msgspec.to_builtins(report.findings),
         "not_evaluated": list(report.not_evaluated),
+        "course": msgspec.to_builtins(report.course),
     }
 
 
@@ -78,6 +79,8 @@ def text_of(found: Evidence | None, report: Report) -> str:
     lines.append("gate: pass, nothing to mend" if report.passed else f"gate: not passed, {reds} to mend")
     lines.append(f"done: {'yes' if report.done.met else 'not yet'}, {report.done.why}")
     lines += [f"  missing: {what}" for what in report.done.missing]
+    if report.course.kind != "on":
+        lines.append(f"course: {report.course.kind}, {_cut(' '.join(report.course.why.split()))}")
     for f in report.findings[:PRINTED]:
         lines.append(f"{f.severity} {f.rule}  {_cut(f.where)}: {_cut(f.what)}\n    fix: {_cut(f.fix)}")
     if len(report.findings) > PRINTED:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kernelpilot_helpers import plan, proc
-from kernelpilot_helpers.demo import commands
+from kernelpilot_helpers.demo import commands, script
 from kernelpilot_helpers.errors import KernelPilotError, ToolMissing
 
 RUNTIME = Path(__file__).resolve().parents[3] / "vendor" / "humanize"
@@ -53,6 +54,8 @@ SUMMARY = """# Round {round} summary
 
 {risks}
 """
+DONE = "| AC | Task | Completed Round | Verified Round | Evidence |"
+PUT_OFF = "| Task | Original AC | Deferred Since | Justification | When to Reconsider |"
 FINAL = """# Finalize summary
 
 ## What was made
@@ -95,16 +98,16 @@ class Loop:
     @staticmethod
     def begin(repo: Path) -> Loop:
         """Set up the loop. Raises KernelPilotError with the script's own words when it refuses."""
-        script = RUNTIME / "scripts" / "setup-rlcr-loop.sh"
-        if not script.exists():
+        start = RUNTIME / "scripts" / "setup-rlcr-loop.sh"
+        if not start.exists():
             raise ToolMissing(
                 "the loop's runtime is not in this bundle", where=str(RUNTIME), fix="clone KernelPilot again"
             )
         session = f"demo-{repo.name}"
-        argv = [str(script), plan.PATH, "--yolo", "--reviewer", REVIEWER, "--session-id", session]
+        argv = [str(start), plan.PATH, "--yolo", "--reviewer", REVIEWER, "--session-id", session]
         done = commands.run(argv, cwd=repo, env=_env(repo))
         if done.returncode != 0:
-            raise KernelPilotError(f"the loop was refused: {done.stderr.strip()}", where=str(repo), fix=str(script))
+            raise KernelPilotError(f"the loop was refused: {done.stderr.strip()}", where=str(repo), fix=str(start))
         folder = max((repo / ".humanize" / "rlcr").iterdir())
         return Loop(repo=repo, folder=folder, session=session)
 
@@ -120,7 +123,15 @@ class Loop:
         (self.folder / f"round-{number}-summary.md").write_text(text)
 
     def report_final(self) -> None:
-        """Write the summary of the finalize phase."""
+        """Write the summary of the finalize phase, and settle every criterion of the plan in the goal tracker."""
+        made = plan.parse((self.repo / plan.PATH).read_text(), plan.PATH)
+        tracker = self.folder / "goal-tracker.md"
+        text = tracker.read_text()
+        for header in (DONE, PUT_OFF):
+            rows = "".join(_settled(item, header) for item in made.criteria)
+            before, rule, after = text.partition(f"{header}\n{re.sub(r'[^|]+', '---', header)}\n")
+            text = before + rule + rows + after
+        tracker.write_text(text)
         (self.folder / "finalize-summary.md").write_text(FINAL)
 
     def stop(self, number: int) -> Stopped:
@@ -163,6 +174,14 @@ class Loop:
             raise KernelPilotError("the Stop hook recorded nothing", where=str(self.folder), fix="kernelpilot doctor")
         last: dict[str, Any] = stops[-1]
         return last
+
+
+def _settled(item: plan.Criterion, header: str) -> str:
+    """A criterion's row in the table below one of the headers, empty when it belongs to the other."""
+    found = script.STANDS_ON.get(item.topic)
+    if header == PUT_OFF:
+        return "" if found else f"| {item.topic} | {item.id} | 0 | {script.PUT_OFF} | with a GPU |\n"
+    return f"| {item.id} | {item.topic} | {script.TUNE_ROUND} | {script.TUNE_ROUND} | {found} |\n" if found else ""
 
 
 def _env(repo: Path) -> dict[str, str]:

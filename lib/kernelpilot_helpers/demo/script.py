@@ -72,6 +72,18 @@ OBJECTIVES = (
     ("the last gain, then which version for which shape", "AC-9"),
 )
 """What each round is for: (objective, criteria)."""
+GATE = "kernelpilot gate --final"
+ROWS = "artifacts/lineage.jsonl"
+NOTES = "artifacts/research-digest.md"
+STANDS_ON = {
+    "repo": GATE, "framework": GATE, "stall": GATE, "reassess": GATE, "stop": GATE, "inventory": "artifacts/FINAL.md",
+    "language": ROWS, "provenance": ROWS, "from_scratch": ROWS, "correctness": ROWS, "benchmark": ROWS,
+    "bringup": ROWS, "attempts": ROWS, "lineage": ROWS, "krw": "artifacts/contract.lock.json", "research": NOTES,
+    "sources": NOTES, "optimizations": "artifacts/optimization-ledger.md", "dispatch": "artifacts/tuning-decisions.md",
+}  # fmt: skip
+"""What the writer names as evidence in the goal tracker, by the topic of a criterion."""
+PUT_OFF = "no GPU profiler runs on a CPU"
+"""Why the other topics, which ask for profiles, are put off."""
 BOAST_ROUND = 1
 """The round at whose end the writer improves a ledger by hand, to show what the gate does with it."""
 TUNE_ROUND = 2

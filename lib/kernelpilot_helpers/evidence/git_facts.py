@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +13,7 @@ from kernelpilot_helpers import proc
 from kernelpilot_helpers.errors import KernelPilotError
 from kernelpilot_helpers.evidence import files
 from kernelpilot_helpers.evidence.model import CommitFacts, GitFacts, row_key
-from kernelpilot_helpers.ledger import Row
+from kernelpilot_helpers.ledger import IDEAS_PATH, Row
 from kernelpilot_helpers.records import Fault
 
 ARTIFACTS = "artifacts/"
@@ -138,6 +139,25 @@ def _folder(row: Row, variants: str) -> str:
     return "baseline" if row.variant == "baseline" else f"{variants}/{row.variant}"
 
 
+def _ideas_held(asked: Asked, found: Iterable[CommitFacts]) -> dict[str, int]:
+    """Commit -> ideas that the log held in it. The log only grows, so its size then says where it ended in today's."""
+    changed = [commit.commit for commit in found if IDEAS_PATH in commit.paths]
+    path = asked.root / IDEAS_PATH
+    try:
+        data = path.read_bytes() if changed and files.plain(path) else None
+    except OSError:
+        data = None  # the reader of the log itself makes a fault of it
+    if data is None:
+        return {}
+    ends = [match.start() for match in re.finditer(b"\n", data)][1:]  # the first line is the header
+    asking = "".join(f"{commit}:{IDEAS_PATH}\n" for commit in changed).encode()
+    lines = asked.out("cat-file", "--batch-check=%(objectsize)", data=asking).splitlines()
+    if len(lines) != len(changed):
+        return {}
+    sizes = zip(changed, lines, strict=True)
+    return {commit: bisect_left(ends, int(size)) for commit, size in sizes if size.isdigit()}
+
+
 def _removed(root: Path, found: Iterable[CommitFacts]) -> tuple[str, ...]:
     held = {path for commit in found for path in commit.paths if path.startswith(ARTIFACTS)}
     held = {
@@ -208,6 +228,7 @@ def collect(root: Path, *, task: str, current: str, rows: Sequence[Row]) -> tupl
         tracked=tracked,
         cut=_cut(asked),
         filtered=_filtered(asked, tracked),
+        ideas_held=_ideas_held(asked, found),
     )
     return facts, asked.faults
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ class _Fold:
         self.stops: list[StopFacts] = []
         self.faults: list[Fault] = []
         self.tampered: list[str] = []
+        self.amends: list[str] = []
 
     def fault(self, line: int, what: str) -> None:
         self.faults.append(Fault(where=f"{self.directory}/{JOURNAL}:{line}", what=what[:300], fix=FIX))
@@ -79,6 +81,10 @@ class _Fold:
             self.stops.append(_stop(record, data, self.round))
         elif event == "tamper":
             self.tampered.append(f"{data.get('path', '')}: {data.get('what', '')}"[:200])
+        elif event == "amend":
+            self.amends.append(f"{data['what']}: {data['why']}"[:200])
+            if data["what"] == "plan":
+                self.setup = {**self.setup, "plan_sha256": data["sha256"]}
         if not isinstance(record["phase"], str) or not isinstance(record["round"], int):
             raise TypeError("phase or round is missing")
         self.phase, self.round = record["phase"], record["round"]
@@ -98,6 +104,7 @@ class _Fold:
             stops=tuple(self.stops),
             faults=tuple(self.faults),
             tampered=tuple(self.tampered),
+            amends=tuple(self.amends),
         )
 
 
@@ -162,20 +169,8 @@ def load(root: Path, directory: str) -> LoopFacts:
         broken = _Fold(directory)
         broken.fault(1, f"cannot be read: {error.strerror or error}")
         return broken.facts()
-    return LoopFacts(
-        directory=facts.directory,
-        phase=facts.phase,
-        round=facts.round,
-        max_rounds=facts.max_rounds,
-        reviewer=facts.reviewer,
-        base_commit=facts.base_commit,
-        plan_sha256=facts.plan_sha256,
-        stops=facts.stops,
-        summaries=_pages(root / directory, "summary"),
-        faults=facts.faults,
-        contracts=_pages(root / directory, "contract"),
-        tampered=facts.tampered,
-    )
+    folder = root / directory
+    return replace(facts, summaries=_pages(folder, "summary"), contracts=_pages(folder, "contract"))
 
 
 def _pages(folder: Path, kind: str) -> dict[int, str]:

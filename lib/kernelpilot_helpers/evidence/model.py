@@ -70,6 +70,8 @@ class GitFacts:
     """Why the history that git shows is not the whole one (shallow, grafts); empty when it is."""
     filtered: tuple[str, ...] = ()
     """Tracked paths of evidence and code that a git filter rewrites between the worktree and the history."""
+    ideas_held: Mapping[str, int] = field(default_factory=dict)
+    """Commit -> how many source ideas the log held in it, for each commit that changed that log."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +102,7 @@ class LoopFacts:
     reviewer: str
     base_commit: str
     plan_sha256: str
+    """Of the plan as amended."""
     stops: tuple[StopFacts, ...]
     summaries: Mapping[int, str] = field(default_factory=dict)
     """Text of ``round-N-summary.md``."""
@@ -109,6 +112,8 @@ class LoopFacts:
     """Text of ``round-N-contract.md``."""
     tampered: tuple[str, ...] = ()
     """What the loop's runtime noted as edited by hand."""
+    amends: tuple[str, ...] = ()
+    """``plan: why`` or ``evidence: why``, for each time that what the loop is judged by was changed on purpose."""
 
     @property
     def start(self) -> str:

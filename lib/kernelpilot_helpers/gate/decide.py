@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from kernelpilot_helpers.evidence.model import MISSING, Evidence
-from kernelpilot_helpers.gate import rules_later, rules_lineage, rules_loop, rules_measure, rules_repo
+from kernelpilot_helpers.gate import course, rules_later, rules_lineage, rules_loop, rules_measure, rules_repo
 from kernelpilot_helpers.gate.done import done
 from kernelpilot_helpers.gate.final_rules import FINAL_RULES
-from kernelpilot_helpers.gate.model import Done, Finding, NotEvaluated, Report, Rule
+from kernelpilot_helpers.gate.model import Course, Done, Finding, NotEvaluated, Report, Rule
 from kernelpilot_helpers.gate.tuning_rules import TUNING_RULES
 from kernelpilot_helpers.policy import Policy
 from kernelpilot_helpers.records import Fault
@@ -18,6 +18,7 @@ RULES: tuple[Rule, ...] = tuple(
             *rules_lineage.RULES,
             *rules_measure.RULES,
             *rules_loop.RULES,
+            *course.RULES,
             *rules_later.RULES,
             *TUNING_RULES,
             *FINAL_RULES,
@@ -54,6 +55,7 @@ def decide(evidence: Evidence, policy: Policy, *, final: bool) -> Report:
         done=done(evidence),
         findings=tuple(ordered),
         not_evaluated=tuple(dict.fromkeys(missing)),
+        course=course.course(evidence, policy),
     )
 
 
@@ -76,4 +78,5 @@ def refused(where: str, what: str, fix: str) -> Report:
         done=Done(met=False, why=why),
         findings=(wall,),
         not_evaluated=tuple(dict.fromkeys(f"{rule.id}: {why}" for rule in RULES)),
+        course=Course(kind="on", weak=0, why=why),
     )

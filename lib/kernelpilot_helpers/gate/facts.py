@@ -13,6 +13,9 @@ from kernelpilot_helpers.gate.model import NotEvaluated
 from kernelpilot_helpers.ledger import Row
 
 STOP, PIVOT, CONTINUE = "stop:", "pivot:", "continue:"
+DECISIONS = (STOP, PIVOT, CONTINUE)
+REASON, EXPECTED = "REASON", "EXPECTED_GAIN and where from"
+"""What a decision's command leaves to fill in; a decision that still says so decides nothing."""
 ATTEMPT = 'kernelpilot attempt {name} --motivation "..."'
 SETUP = '"$(kernelpilot root)/vendor/humanize/scripts/setup-rlcr-loop.sh" .humanize/kernel-agent/refined-plan.md --yolo'
 TRIED = ("attempt", "recheck")
@@ -92,16 +95,32 @@ def decide(evidence: Evidence, said: str) -> str:
         version = best_of(evidence).version
     except NotEvaluated:
         version = "VERSION"
-    hint = "EXPECTED_GAIN and where from" if said == CONTINUE else "REASON"
+    hint = EXPECTED if said == CONTINUE else REASON
     return f'kernelpilot select {version} --why "{said} {hint}"'
 
 
+def decisions(evidence: Evidence) -> tuple[str, str, str]:
+    """The three commands that decide on a plateau: change the route, go on, stop."""
+    try:
+        label = best_of(evidence).version.partition("_")[0]
+    except NotEvaluated:
+        label = "VERSION"
+    said = (f"{PIVOT} {REASON}", f"{CONTINUE} {EXPECTED}", f"{STOP} {REASON}")
+    pivot, go_on, stop = (f'kernelpilot select {label} --why "{words}"' for words in said)
+    return pivot, go_on, stop
+
+
 def word(row: Row) -> str:
-    """How a decision's reason begins: ``stop:``, ``pivot:``, ``continue:`` or ``select:``; empty for other rows."""
+    """How a decision's reason begins: ``stop:``, ``pivot:``, ``continue:`` or ``select:``; empty for other rows.
+
+    The first three need words of their own after them.
+    """
     if row.kind != "decision":
         return ""
-    bare = row.reason.removeprefix(ledger.rows.SELECT).lstrip().lower()
-    said = next((w for w in (STOP, PIVOT, CONTINUE) if bare.startswith(w)), "")
+    bare = row.reason.removeprefix(ledger.rows.SELECT).strip()
+    said = next((w for w in DECISIONS if bare.lower().startswith(w)), "")
+    if said and bare[len(said) :].strip() in ("", REASON, EXPECTED):
+        said = ""
     return said or (ledger.rows.SELECT if row.reason.startswith(ledger.rows.SELECT) else "")
 
 

@@ -13,6 +13,7 @@ from kernelpilot_helpers.policy import Policy
 
 Severity = Literal["block", "repair", "trend"]
 Phase = Literal["always", "final"]
+Direction = Literal["on", "widen", "decide", "finish"]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,6 +36,24 @@ class Done(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     missing: tuple[str, ...] = ()
 
 
+class Course(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the ledger's numbers lead.
+
+    ``on``: nothing special. ``widen``: weak rounds, so read before the next attempt; that is no finding. ``decide``: a
+    plateau, which blocks until a decision is on record. ``finish``: the target is met, or a stop decision stands.
+    """
+
+    kind: Direction
+    weak: int
+    """Weak rounds in a row at the end."""
+    why: str
+    lines: tuple[str, ...] = ()
+    """What to do, in order; each is a command, or words that end in one."""
+    have: int = 0
+    """New sources noted since the weak rounds began; 0 unless ``want`` is more."""
+    want: int = 0
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Everything at once. ``passed`` is: no block and no repair. A rule in ``not_evaluated`` is not a pass of it."""
 
@@ -43,6 +62,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     findings: tuple[Finding, ...] = ()
     not_evaluated: tuple[str, ...] = ()
     """``rule: why``, for each rule whose inputs are missing."""
+    course: Course = Course(kind="on", weak=0, why="")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

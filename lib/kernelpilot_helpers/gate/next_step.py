@@ -8,6 +8,7 @@ from kernelpilot_helpers import plan
 from kernelpilot_helpers.contract.model import Contract
 from kernelpilot_helpers.evidence.model import MISSING, TERMINALS, Evidence
 from kernelpilot_helpers.gate import facts
+from kernelpilot_helpers.gate.course import IDEA
 from kernelpilot_helpers.gate.decide import decide
 from kernelpilot_helpers.gate.done import lane
 from kernelpilot_helpers.gate.final_facts import FINAL_PATH, FIX
@@ -68,10 +69,7 @@ def _onward(evidence: Evidence, report: Report) -> str:
     if not report.done.met and not (loop is not None and loop.phase == "COMPLETE"):
         if over:
             return f"{facts.SETUP}  # the loop ended as {loop.phase if loop else ''} and the work is not done"
-        tried = [w for w in report.done.missing if not w.startswith(tuple(_lane_paths(evidence)))]
-        if tried:
-            return f'kernelpilot attempt {facts.variants(evidence)}/NAME --motivation "why it should be faster"'
-        return report.done.missing[0].rpartition(": ")[2]
+        return _work(evidence, report)
     if FINAL_PATH not in evidence.files:
         return FIX
     if loop is not None and loop.phase in ("FINALIZE", *TERMINALS):
@@ -83,6 +81,16 @@ def _onward(evidence: Evidence, report: Report) -> str:
     if loop is not None and loop.phase == "FINALIZE":
         return f"write {loop.directory}/finalize-summary.md, then stop and let the Stop hook accept the end"
     return "write the round's summary, then stop and let the Stop hook review"
+
+
+def _work(evidence: Evidence, report: Report) -> str:
+    """While the target is not met: the next attempt, or what to read before it; then what the finish lane lacks."""
+    course = report.course
+    if course.kind == "widen" and course.have < course.want:
+        return f"{IDEA}  # {course.why}"
+    if any(not words.startswith(tuple(_lane_paths(evidence))) for words in report.done.missing):
+        return f'kernelpilot attempt {facts.variants(evidence)}/NAME --motivation "why it should be faster"'
+    return report.done.missing[0].rpartition(": ")[2]
 
 
 def _lane_paths(evidence: Evidence) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 
 from kernelpilot_helpers.evidence.model import Evidence
 from kernelpilot_helpers.gate.audited import Found
+from kernelpilot_helpers.gate.course import course
 from kernelpilot_helpers.gate.model import NotEvaluated, Rule, Severity
 from kernelpilot_helpers.policy import Policy
 
@@ -14,7 +15,6 @@ LATER: tuple[tuple[str, str, Severity, str], ...] = (
     ("15", "profile triggers", "block", "profile digests are not read as evidence yet"),
     ("17", "digest complete and true", "block", "profile digests are not read as evidence yet"),
     ("18", "one next step, answered", "repair", "profile digests are not read as evidence yet"),
-    ("19", "research expansion", "block", "the corpus does not record which sources it listed yet"),
     ("20", "do not reread", "repair", "rereading is refused when an idea is noted; readings are not recorded yet"),
 )
 
@@ -27,7 +27,17 @@ def _never(why: str) -> Callable[[Evidence, Policy], Iterator[Found]]:
     return check
 
 
-RULES: tuple[Rule, ...] = tuple(
-    Rule(id=number, title=title, severity=severity, phase="always", check=_never(why))
-    for number, title, severity, why in LATER
+def expansion(evidence: Evidence, policy: Policy) -> Iterator[Found]:
+    """Input: the sources that the corpus listed, which nothing records yet; those noted by hand are counted."""
+    why, found = "the corpus does not record which sources it listed yet", course(evidence, policy)
+    raise NotEvaluated(f"{why}; {found.have} of {found.want} are noted by hand" if found.want else why)
+    yield  # pragma: no cover - a generator, as every check
+
+
+RULES: tuple[Rule, ...] = (
+    *(
+        Rule(id=number, title=title, severity=severity, phase="always", check=_never(why))
+        for number, title, severity, why in LATER
+    ),
+    Rule(id="19", title="research expansion", severity="block", phase="always", check=expansion),
 )

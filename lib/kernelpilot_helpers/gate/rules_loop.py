@@ -64,6 +64,15 @@ def by_hand(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG
         yield where or "loop", f"the loop's runtime noted: {said}", "leave the loop's files to its runtime"
 
 
+def amended(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: ``amend`` lines of the newest journal: what the loop is judged by now is not what it began with."""
+    loop = evidence.loop
+    for said in loop.amends if loop else ():
+        what, _, why = said.partition(": ")
+        where = loop.directory if loop else ""
+        yield where, f"the {what} was amended: {why}", "nothing to mend: the round's summary says what it changes"
+
+
 def repeated(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
     """Input: finding ids (``rule:where``) of the last two Stops that had a gate, and this round's contract."""
     loop = loop_of(evidence)
@@ -96,19 +105,20 @@ def far_off(evidence: Evidence, policy: Policy) -> Iterator[Found]:
 def gains(rows: Sequence[Row]) -> list[tuple[str, float | None, int]]:
     """(round, best point gain, place of its last row) in order; a row outside rounds is a round of its own.
 
-    A round without a correct attempt has no gain and counts as weak. Rows that speak of the machine or the harness
-    are passed over, and so are rechecks, which try nothing new; a round that has no other row is no round here.
+    Attempts in a row with one number are one round; the next loop begins at 0 again. A round without a correct
+    attempt has no gain and counts as weak. Rows that speak of the machine or the harness are passed over, and so are
+    rechecks, which try nothing new; a round that has no other row is no round here.
     """
-    out: dict[str, tuple[float | None, int]] = {}
+    out: list[tuple[str, float | None, int]] = []
     for ix, row in enumerate(rows):
         if row.kind != "attempt" or facts.void(row):
             continue
         name = f"round {row.round}" if row.round is not None else row.version
         point = row.gain.speedup - 1 if row.gain is not None and row.verdict not in ("WRONG", "BROKEN") else None
-        before = out.get(name, (None, ix))[0]
+        before = out.pop()[1] if out and out[-1][0] == name else None
         best = max((p for p in (point, before) if p is not None), default=None)
-        out[name] = (best, ix)
-    return [(name, best, ix) for name, (best, ix) in out.items()]
+        out.append((name, best, ix))
+    return out
 
 
 def plateau(evidence: Evidence, policy: Policy) -> Iterator[Found]:
@@ -117,7 +127,7 @@ def plateau(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     met, why = target_met(evidence)
     if met:
         return
-    decided = [ix for ix, row in enumerate(rows) if facts.word(row) in (facts.STOP, facts.PIVOT, facts.CONTINUE)]
+    decided = [ix for ix, row in enumerate(rows) if facts.word(row) in facts.DECISIONS]
     last = gains(rows)[-policy.weak_rounds :]
     weak = [name for name, gain, _ in last if gain is None or gain < policy.weak_gain]
     if len(weak) == policy.weak_rounds and not any(ix > last[-1][2] for ix in decided):
@@ -155,6 +165,7 @@ RULES: tuple[Rule, ...] = (
     Rule(id="3", title="candidates inside rounds", severity="repair", phase="always", check=inside_rounds),
     Rule(id="3", title="the loop's journal is sound", severity="block", phase="always", check=journal),
     Rule(id="3", title="the loop's files were left alone", severity="trend", phase="always", check=by_hand),
+    Rule(id="3", title="an amendment is shown", severity="trend", phase="always", check=amended),
     Rule(id="28", title="a repeated blocker narrows the round", severity="trend", phase="always", check=repeated),
     Rule(id="29", title="far off: change the route", severity="trend", phase="always", check=far_off),
     Rule(id="30", title="plateau and stop rule", severity="block", phase="final", check=plateau),

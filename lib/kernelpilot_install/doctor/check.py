@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +24,22 @@ class Check:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Spot:
+    """A place in this repo that still holds a placeholder, and what mends it."""
+
+    where: str
+    what: str
+    fix: str
+    grave: bool = False
+    """Whether it is too late for it; before the contract is locked, a placeholder is only work to be done."""
+
+
+def edit(path: Path, what: str) -> str:
+    """A line for a shell that opens ``path``, and says what to do there."""
+    return f'"${{EDITOR:-vi}}" {shlex.quote(str(path))}  # {what}'
+
+
+@dataclass(frozen=True, kw_only=True)
 class Here:
     """Where the doctor looks."""
 
@@ -36,6 +53,10 @@ class Here:
     """The task's Python where the user named one."""
     task_fault: str = ""
     """Why the user's own naming of it cannot be read."""
+    ping: bool = False
+    """Whether each reviewer is called once."""
+    placeholders: tuple[Spot, ...] = ()
+    """Found by the caller, who knows the repo's formats."""
 
     @property
     def root(self) -> Path | None:

@@ -7,7 +7,19 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from kernelpilot_install.doctor import loop, machine, seen, stops
+from kernelpilot_install.doctor import (
+    commits,
+    features,
+    leftover,
+    limits,
+    loop,
+    machine,
+    reviewer,
+    seen,
+    stops,
+    trusting,
+    visible,
+)
 from kernelpilot_install.doctor.check import Check, Here
 from kernelpilot_install.manifest import Book
 from kernelpilot_install.places import clients_found
@@ -20,9 +32,12 @@ def examine(here: Here) -> list[Check]:
         *_guarded("tools", partial(machine.tools, here)),
         *_guarded("command", partial(machine.command, here)),
         *_guarded("clients", partial(_clients, here)),
+        *_guarded("nested-skills", partial(leftover.nested, here)),
+        *_guarded("placeholders", partial(leftover.placeholders, here)),
         *_guarded("evidence", partial(loop.evidence, here)),
         *_guarded("heartbeat", partial(loop.heartbeat, here)),
         *_guarded("task-python", partial(machine.task_python, here)),
+        *_guarded("commit", partial(commits.possible, here)),
         *_guarded("git-identity", partial(machine.git_identity, here)),
         *_guarded("gpu", partial(machine.gpu, here)),
         *_guarded("ncu", partial(machine.ncu, here)),
@@ -55,11 +70,17 @@ def _client(here: Here, client: str, root: Path) -> Iterator[Check]:
     if client == "codex":
         yield from _guarded("skills-codex", partial(seen.codex_doubles, here))
         yield from _guarded("skills-codex", partial(seen.codex_switched_off, here))
+        yield from _guarded("visible-codex", partial(visible.codex, here))
     else:
         yield from _guarded("skills-claude", partial(seen.claude_doubles, here))
     yield from _guarded(f"hook-{client}", partial(stops.registered, here, client, root))
+    yield from _guarded(f"timeout-{client}", partial(limits.order, here, client, root))
     if client == "codex":
-        yield from _guarded("trust-codex", partial(stops.codex_trust, here))
+        yield from _guarded("feature-codex", partial(features.codex, here))
+        yield from _guarded("trust-codex", partial(trusting.codex_trust, here))
+    else:
+        yield from _guarded("cap-claude", partial(limits.caps, here))
+    yield from _guarded(f"reviewer-{client}", partial(reviewer.ping, here, client))
 
 
 def _guarded(name: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]:
@@ -69,4 +90,5 @@ def _guarded(name: str, check: Callable[[], Iterator[Check]]) -> Iterator[Check]
         what = f"{e.where}: {e.what}" if e.where else e.what
         yield Check(name=name, status="fail", what=what, fix=e.fix.replace("; nothing was changed", ""))
     except (OSError, ValueError, RecursionError) as e:
-        yield Check(name=name, status="fail", what=f"could not be looked at: {e}", fix="check that path's rights")
+        looks = f"ls -ld {shlex.quote(str(getattr(e, 'filename', None) or '.'))}"
+        yield Check(name=name, status="fail", what=f"could not be looked at: {e}", fix=f"{looks}  # check its rights")

@@ -18,21 +18,46 @@ PROBE = """
 import sys
 if sys.version_info < (3, 10):
     sys.exit("is older than Python 3.10")
+import importlib.metadata
+import importlib.util
+torch = ""
+if importlib.util.find_spec("torch") is not None:
+    try:
+        torch = importlib.metadata.version("torch")
+    except Exception:
+        torch = "of an unknown version"
 try:
     import numpy
-    print(sys.prefix, "numpy", numpy.__version__, sep="|")
 except Exception:
-    import importlib.util
-    if importlib.util.find_spec("torch") is None:
+    if not torch:
         sys.exit("has neither numpy nor torch")
-    print(sys.prefix, "torch", "", sep="|")
+    print(sys.prefix, "", torch, sep="|")
+else:
+    print(sys.prefix, numpy.__version__, torch, sep="|")
 """
 OWN = "is the tool's own"
 NO_GPU_YET = "a GPU target cannot be measured by this version yet, on no machine: CPU targets only"
-CPU_ONLY = 'CPU target: nothing to do (gpu = "cpu" under [target]). GPU target: stop, and report this line to the user'
+CPU_ONLY = (
+    '# CPU target: nothing to do (gpu = "cpu" under [target]). GPU target: stop, and report this line to the user'
+)
 LOW_BYTES = 2 * 10**9
 FULL_BYTES = 10**8
-ADMIN_ONLY = Path("/proc/driver/nvidia/params")
+DRIVER = Path("/proc/driver/nvidia/params")
+STATUS = Path("/proc/self/status")
+CAP_SYS_ADMIN = 21
+NO_NCU = (
+    "ls /usr/local/cuda*/bin/ncu /opt/nvidia/nsight-compute/*/ncu  "
+    "# put its folder on PATH, install Nsight Compute, or capture on another machine"
+)
+CLOSED = (
+    "a capture ends in ERR_NVGPUCTRPERM: the driver was loaded with NVreg_RestrictProfilingToAdminUsers=1, its "
+    "default, with which only a process that has CAP_SYS_ADMIN may read the GPU's counters. Correctness, timing and "
+    "the gate need no counters, and a report or CSV export captured elsewhere can still be digested"
+)
+OPEN = (
+    "echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' | sudo tee /etc/modprobe.d/nvidia-profiling.conf  "
+    "# by an administrator of the host, then restart it; in a container: --cap-add=SYS_ADMIN; or once: sudo ncu"
+)
 
 
 def tools(here: Here) -> Iterator[Check]:
@@ -79,11 +104,17 @@ def task_python(here: Here) -> Iterator[Check]:
     for argv in [here.task_argv] if here.task_argv else _candidates(here):
         words, why = _framework(argv, here)
         if words and (here.task_argv or not _is_own(words[0], here)):
-            yield Check(name="task-python", status="ok", what=f"{shlex.join(argv)} has {' '.join(words[1:]).strip()}")
+            yield Check(name="task-python", status="ok", what=f"{shlex.join(argv)} has {_frameworks(*words[1:])}")
             return
         tried.append(f"{shlex.join(argv)} {why or OWN}")
     what = "; ".join(tried) or "no python3 on PATH"
     yield Check(name="task-python", status="fail", what=f"nothing can be measured here: {what}", fix=fix)
+
+
+def _frameworks(numpy: str, torch: str) -> str:
+    if numpy and torch:
+        return f"numpy {numpy} and torch {torch}"
+    return f"numpy {numpy}, no torch: tasks on numpy arrays only" if numpy else f"torch {torch}"
 
 
 def _candidates(here: Here) -> list[tuple[str, ...]]:
@@ -96,7 +127,7 @@ def _candidates(here: Here) -> list[tuple[str, ...]]:
 
 
 def _framework(argv: tuple[str, ...], here: Here) -> tuple[list[str], str]:
-    """([prefix, framework, version], why not)."""
+    """([prefix, numpy's version, torch's version], why not); a version is empty where there is none."""
     answer = ask([*argv, "-I", "-B", "-c", PROBE], env=here.env, cwd=here.folder)
     last = answer.out.strip().rpartition("\n")[2].split("|")
     if answer.code == 0 and len(last) == 3:
@@ -140,18 +171,31 @@ def ncu(here: Here) -> Iterator[Check]:
     program = shutil.which("ncu", path=here.at.path)
     if program is None:
         what = "no ncu on PATH: profiles cannot be captured here; a CSV export made elsewhere can still be digested"
-        yield Check(name="ncu", status="warn", what=what, fix="install Nsight Compute, or capture on another machine")
+        yield Check(name="ncu", status="warn", what=what, fix=NO_NCU)
         return
     answer = ask([program, "--version"], env=here.env, cwd=here.folder)
     version = next((line for line in answer.out.splitlines() if line.startswith("Version")), answer.first)
     if answer.code != 0:
         yield Check(name="ncu", status="warn", what=f"{program} {answer.why or 'fails'}", fix=f"{program} --version")
-    elif os.geteuid() != 0 and ADMIN_ONLY.is_file() and "RmProfilingAdminOnly: 1" in ADMIN_ONLY.read_text():
-        what = f"{version}, but the driver opens its counters to root only"
-        fix = "ask an administrator for NVreg_RestrictProfilingToAdminUsers=0, or profile as root"
-        yield Check(name="ncu", status="warn", what=what, fix=fix)
+    elif _admin_only() and not _is_admin():
+        yield Check(name="ncu", status="warn", what=f"{version}, but {CLOSED}", fix=OPEN)
     else:
         yield Check(name="ncu", status="ok", what=version)
+
+
+def _admin_only() -> bool:
+    """Whether the driver keeps its counters to administrators."""
+    return DRIVER.is_file() and "RmProfilingAdminOnly: 1" in DRIVER.read_text(encoding="utf-8", errors="replace")
+
+
+def _is_admin() -> bool:
+    """Whether this process has CAP_SYS_ADMIN, which root in a container often has not."""
+    try:
+        lines = STATUS.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return os.geteuid() == 0
+    held = next((line.split()[1] for line in lines if line.startswith("CapEff:")), "0")
+    return bool(int(held, 16) >> CAP_SYS_ADMIN & 1)
 
 
 def disk(here: Here) -> Iterator[Check]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kernelpilot_install import skills, trust
-from kernelpilot_install.doctor.check import Check, Here
+from kernelpilot_install.doctor.check import Check, Here, edit
 from kernelpilot_install.files import tree_hash
 
 DEPTH = 6
@@ -53,8 +53,9 @@ def codex_doubles(here: Here) -> Iterator[Check]:
     for label, found in sorted(places.items()):
         if len(found) > 1:
             listed = ", ".join(str(p) for p in sorted(found))
+            fix = f"ls -l {shlex.join(str(p) for p in sorted(found))}  # keep one, move the others out of there"
             what = f"${label} names {len(found)} different skills, so Codex injects none of them: {listed}"
-            yield Check(name="skills-codex", status="fail", what=what, fix="keep one and remove the others")
+            yield Check(name="skills-codex", status="fail", what=what, fix=fix)
 
 
 def codex_switched_off(here: Here) -> Iterator[Check]:
@@ -67,7 +68,9 @@ def codex_switched_off(here: Here) -> Iterator[Check]:
         if isinstance(path, str) and entry.get("enabled") is False and Path(path).resolve() in ours:
             where = here.at.codex / "config.toml"
             what = f"{where} turns {path} off"
-            yield Check(name="skills-codex", status="fail", what=what, fix="remove that [[skills.config]] entry")
+            yield Check(
+                name="skills-codex", status="fail", what=what, fix=edit(where, "remove that [[skills.config]] entry")
+            )
 
 
 def claude_doubles(here: Here) -> Iterator[Check]:
@@ -76,8 +79,9 @@ def claude_doubles(here: Here) -> Iterator[Check]:
         for name, target in skills.bundle_folders(here.at.clone).items():
             path = above / ".claude" / "skills" / name
             if path.is_dir() and path.resolve() != target.resolve() and path.parent != here.at.claude / "skills":
+                fix = f"mv {shlex.quote(str(path))} {shlex.quote(str(path) + '-project')}"
                 what = f"{path} has the same name as a skill of this bundle; Claude Code uses the user's"
-                yield Check(name="skills-claude", status="warn", what=what, fix="rename or remove that folder")
+                yield Check(name="skills-claude", status="warn", what=what, fix=fix)
 
 
 def skill_folders(root: Path) -> list[Path]:

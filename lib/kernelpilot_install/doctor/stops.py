@@ -1,4 +1,4 @@
-"""The Stop hook: registered once, runnable, trusted."""
+"""The Stop hook: registered once, and runnable."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from kernelpilot_install import hooks, trust
-from kernelpilot_install.doctor.check import Check, Here
+from kernelpilot_install import hooks
+from kernelpilot_install.doctor.check import Check, Here, edit
 from kernelpilot_install.splice import CODEX_TOP, groups
 
 PROJECT_FILES = {
@@ -48,11 +48,8 @@ def registered(here: Here, client: str, root: Path) -> Iterator[Check]:
     elif len(found) > 1:
         where = ", ".join(str(p) for p, _ in found)
         what = f"the Stop hook stands {len(found)} times ({where}) and would run that often"
-        yield Check(name=name, status="fail", what=what, fix=f"keep the one in {path}, remove the others")
-    elif here_ones[0][1].data.get("timeout") != hooks.TIMEOUT_S:
-        given = here_ones[0][1].data.get("timeout")
-        what = f"its time-out in {path} is {given!r} s: a review that takes longer is cut off and lets go"
-        yield Check(name=name, status="warn", what=what, fix=f'set "timeout": {hooks.TIMEOUT_S}')
+        other_file = next((p for p, _ in found if p != path), path)
+        yield Check(name=name, status="fail", what=what, fix=edit(other_file, "keep one Stop hook, remove the others"))
     else:
         yield Check(name=name, status="ok", what=f"{path} starts {launch}")
 
@@ -61,15 +58,20 @@ def _whole_file(client: str, path: Path, text: bytes) -> Iterator[Check]:
     """Settings that void every hook of the file."""
     value: Any = json.loads(text) if text.strip() else {}
     if not isinstance(value, dict):
-        yield Check(name=f"hook-{client}", status="fail", what=f"{path} holds no JSON object", fix="correct it by hand")
+        yield Check(
+            name=f"hook-{client}",
+            status="fail",
+            what=f"{path} holds no JSON object",
+            fix=edit(path, "make it an object"),
+        )
     elif client == "codex":
         unknown = sorted(set(value) - CODEX_TOP)
         if unknown:
             what = f"{path}: Codex drops the whole file for the key {unknown[0]!r}"
-            yield Check(name="hook-codex", status="fail", what=what, fix="remove that key")
+            yield Check(name="hook-codex", status="fail", what=what, fix=edit(path, "remove that key"))
     elif value.get("disableAllHooks") is True:
         what = f"{path} turns all hooks off"
-        yield Check(name="hook-claude", status="fail", what=what, fix='remove "disableAllHooks"')
+        yield Check(name="hook-claude", status="fail", what=what, fix=edit(path, 'remove "disableAllHooks"'))
 
 
 def _project_layers(here: Here, client: str) -> list[Path]:
@@ -78,23 +80,3 @@ def _project_layers(here: Here, client: str) -> list[Path]:
     user = {here.at.codex / "hooks.json", here.at.claude / "settings.json"}
     found = [here.root / name for name in PROJECT_FILES[client]]
     return [p for p in found if p.is_file() and p not in user]
-
-
-def codex_trust(here: Here) -> Iterator[Check]:
-    """Whether Codex will run it: nothing is said where it does not stand."""
-    path = here.at.codex / hooks.FILES["codex"]
-    launch = here.at.clone / hooks.LAUNCHER
-    for s in hooks.standing(groups(hooks.read(path) or b"", where=str(path))):
-        if s.program != launch:
-            continue
-        said = trust.state(here.at, s)
-        fix = "open /hooks in Codex and trust it, then start a new session"
-        words = {
-            "pending": "the Stop hook is pending review: Codex passes it over without a word",
-            "changed": "the Stop hook was changed since it was reviewed: Codex passes it over",
-            "disabled": "the Stop hook was switched off in /hooks",
-        }
-        if said == "trusted":
-            yield Check(name="trust-codex", status="ok", what="the Stop hook was reviewed and trusted")
-        else:
-            yield Check(name="trust-codex", status="warn", what=words[said], fix=fix)

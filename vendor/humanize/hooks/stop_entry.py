@@ -33,8 +33,10 @@ def main() -> None:
         base = (os.environ.get("HOME") or "/") + "/.local/state"
     digest = hashlib.sha256(session.encode(errors="surrogatepass")).hexdigest()
     name = digest + ".json"
-    if not os.path.lexists(f"{base}/humanize/sessions/{name}") and not orphaned(digest, payload.get("cwd")):
-        return
+    if not os.path.lexists(f"{base}/humanize/sessions/{name}"):
+        payload["cwd"] = standing(payload.get("cwd"))
+        if not orphaned(digest, payload["cwd"]):
+            return
     broken = f"{base}/humanize/sessions/{name}.broken"
     try:
         from pathlib import Path  # noqa: PLC0415 (not before it is needed)
@@ -73,9 +75,14 @@ def parsed(raw: bytearray) -> object:
         return None
 
 
-def orphaned(digest: str, where: object) -> bool:
+def standing(said: object) -> str:
+    """The folder in which the session stopped, links resolved: above a link there is another tree."""
+    where = said if isinstance(said, str) and said.startswith("/") and "\0" not in said else os.getcwd()  # noqa: PTH109
+    return os.path.realpath(where)
+
+
+def orphaned(digest: str, at: str) -> bool:
     """Whether a loop in this folder or above it names the session, which the registry does not know."""
-    at = where if isinstance(where, str) and where.startswith("/") and "\0" not in where else os.getcwd()  # noqa: PTH109
     while at:
         base = f"{at}/.humanize/rlcr"
         for name in os.listdir(base) if os.path.isdir(base) else ():  # noqa: PTH112, PTH208 (as in unloadable)

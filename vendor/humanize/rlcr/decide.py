@@ -9,14 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlcr import evidence, gate, repo, views
+from rlcr import evidence, gate, repo, tracker, views
 from rlcr.files import TooBig, read_regular, replace_file
 from rlcr.journal import crash
 from rlcr.loop import Loop, utc_now
-from rlcr.model import Ask, Check, Failure, Finding, Opinion, Problem, Reviewed, State, Stop, plain, sha256
+from rlcr.model import Ask, Check, Failure, Finding, Gathered, Opinion, Problem, Reviewed, State, Stop, plain, sha256
 from rlcr.step import step
 
 FOR_REVIEW = ".evidence-for-review.json"
+FINDINGS, TOUCHED = 60, 500
+"""Findings, and names, that the journal keeps of one verdict."""
 
 
 class Terminated(BaseException):
@@ -40,11 +42,15 @@ def papers(loop: Loop) -> gate.Papers:
         plan = read_regular(loop.worktree / state.begun.plan, views.CAP)
     except TooBig:
         plan = b""
+    wanted = loop.plan() or ""
+    tables = text(loop.folder / tracker.NAME, tracker.CAP)
     return gate.Papers(
         plan_sha256=None if plan is None else sha256(plan),
         summary=text(loop.folder / f"round-{state.round}-summary.md", gate.SUMMARY_CAP),
         contract=text(loop.folder / f"round-{state.round}-contract.md", gate.SUMMARY_CAP),
-        final=text(loop.folder / "finalize-summary.md", gate.SUMMARY_CAP), too_big=tuple(big),
+        final=text(loop.folder / "finalize-summary.md", gate.SUMMARY_CAP),
+        tables=None if tables is None else tracker.below(tables, wanted), criteria=views.criteria_of(wanted),
+        too_big=tuple(big),
     )  # fmt: skip
 
 
@@ -53,21 +59,21 @@ def decide(loop: Loop, payload: dict[str, Any], tampered: tuple[str, ...], deadl
     lease = loop.folder / "lease.json"
     _lease(lease, "evidence", deadline)
     try:
-        stop = _looked(loop, payload, tampered, deadline)
+        stop = looked(loop, loop.state, payload, tampered, deadline)
         asked = step(loop.state, stop)[1][0]
         if isinstance(asked, Ask):
             _lease(lease, "review", deadline)
             stop = _reviewed(loop, stop, asked, deadline)
             crash("stop.review")
-        stop = replace(stop, problems=(*stop.problems, *_moved(loop, stop)))
+        stop = replace(stop, problems=(*stop.problems, *moved(loop, stop)))
         return loop.put(stop, stop.head)
     finally:
         lease.unlink(missing_ok=True)
 
 
-def _looked(loop: Loop, payload: dict[str, Any], tampered: tuple[str, ...], deadline: float) -> Stop:
-    state, root = loop.state, loop.worktree
-    s = state.begun
+def looked(loop: Loop, state: State, payload: dict[str, Any], tampered: tuple[str, ...], deadline: float) -> Stop:
+    """A Stop in ``state`` with everything that is found without a reviewer; nothing is written. Raises GitError."""
+    root, s = loop.worktree, state.begun
     facts = repo.look(root, s.base_commit)
     written = papers(loop)
     amended = evidence.amended(root, s.evidence)
@@ -76,7 +82,10 @@ def _looked(loop: Loop, payload: dict[str, Any], tampered: tuple[str, ...], dead
     checks: tuple[Check, ...] = ()
     failure: Failure | None = None
     if not amended:
-        checks, failure = evidence.run(root, s.evidence, phase=state.phase, number=state.round, deadline=deadline)
+        checks, failure = evidence.run(
+            root, s.evidence, phase=state.phase, number=state.round, deadline=deadline,
+            known=gathered(state, facts),
+        )  # fmt: skip
     crash("stop.evidence")
     final = state.phase == "FINALIZE"
     idle = not final and state.work_expected and gate.idle(state, facts)
@@ -86,6 +95,19 @@ def _looked(loop: Loop, payload: dict[str, Any], tampered: tuple[str, ...], dead
         message_sha256=message(payload), problems=problems, checks=checks,
         noop=gate.noop_reason(written.summary) if idle else "", failure=failure, tampered=tampered,
     )  # fmt: skip
+
+
+def evidence_key(state: State, facts: repo.Facts) -> str:
+    """What evidence that was run ahead of a Stop must share with it: commit, files, phase, and what was pinned."""
+    pins = json.dumps(state.begun.evidence, sort_keys=True)
+    return sha256(json.dumps([facts.head, facts.tree, state.phase, sha256(pins)]))
+
+
+def gathered(state: State, facts: repo.Facts) -> dict[str, Check]:
+    """The answers of ``rlcr evidence`` that hold for this Stop, by the name of their command."""
+    if state.gathered is None or facts.dirty or facts.hidden or state.gathered.key != evidence_key(state, facts):
+        return {}
+    return {check.name: check for check in state.gathered.checks}
 
 
 def message(payload: dict[str, Any]) -> str:
@@ -100,7 +122,8 @@ def _lease(path: Path, doing: str, deadline: float) -> None:
     replace_file(path, (text + "\n").encode())
 
 
-def _moved(loop: Loop, stop: Stop) -> tuple[Problem, ...]:
+def moved(loop: Loop, stop: Stop) -> tuple[Problem, ...]:
+    """One problem where the repository is no longer what was judged."""
     now = repo.look(loop.worktree, loop.state.begun.base_commit)
     same = now.branch == loop.state.begun.branch or any(p.rule == "branch" for p in stop.problems)
     if same and (now.head, now.tree) == (stop.head, stop.tree):
@@ -115,7 +138,7 @@ def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
 
     state, s = loop.state, loop.state.begun
     proof = [c.stdout_sha256 for c in stop.checks]
-    known = [stop.round, asked.phase, stop.head, stop.tree, s.plan_sha256, stop.summary_sha256, proof]
+    known = [stop.round, asked.phase, asked.full, stop.head, stop.tree, s.plan_sha256, stop.summary_sha256, proof]
     key = sha256(json.dumps([*known, [f.id for f in state.open]]))
     if state.review is not None and state.review_key == key:
         return replace(stop, verdict=state.review)
@@ -123,30 +146,67 @@ def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
     facts = {"head": stop.head, "round": stop.round, "phase": stop.phase, "checks": [plain(c) for c in stop.checks]}
     replace_file(evidence_path, json.dumps(facts, indent=1).encode())
     name = "finalize-summary.md" if state.phase == "FINALIZE" else f"round-{stop.round}-summary.md"
+    plan = loop.worktree / s.plan if s.plan else loop.folder / views.TRACKER
+    changed = () if asked.full else repo.changed(loop.worktree, asked.since, stop.head)
+    # Commits that cannot be told apart, or an unknown one, are no scope to keep to.
+    full = asked.full or (not changed and asked.since != stop.head)
+    _keep_evidence(loop, stop)
     said = review.review(review.Request(
         reviewer=s.reviewer, loop_dir=loop.folder, worktree=loop.worktree, round=stop.round, phase=asked.phase,
-        base_commit=s.base_commit, head=stop.head, plan_path=loop.worktree / s.plan,
+        base_commit=s.base_commit, head=stop.head, plan_path=plan,
         summary_path=loop.folder / name, evidence_path=evidence_path,
-        prior_open=tuple(review.Finding(**f.__dict__) for f in state.open),
+        prior_open=_asked(state.open), queued=_asked(state.queued), full=full, since=asked.since, changed=changed,
+        acs=views.criteria_of(loop.plan() or ""), amends=tuple(f"{a.what}: {a.why}" for a in state.amends),
         deadline_s=min(float(s.timeout_s), deadline - time.monotonic()), model=s.model, effort=s.effort,
-        full=asked.full,
     ))  # fmt: skip
     if isinstance(said, review.Infra):
         if said.kind == "terminated":
             raise Terminated
         return replace(stop, failure=Failure(kind=f"review-{said.kind}", detail=said.detail[:600]))
     opinion = opinion_of(said)
+    opinion = replace(opinion, full=full, changed=touched(changed, opinion))
     loop.put(Reviewed(key=key, verdict=opinion), stop.head)
     return replace(stop, verdict=opinion)
 
 
+def _keep_evidence(loop: Loop, stop: Stop) -> None:
+    """Journal what the next Stop may use again, should the review fail: what may be long is not run for it twice."""
+    state = loop.state
+    declared = {c["name"] for c in state.begun.evidence["commands"] if c.get("cache")}
+    checks = tuple(check for check in stop.checks if check.passed and check.name in declared)
+    if not checks:
+        return
+    facts = repo.look(loop.worktree, state.begun.base_commit)
+    found = Gathered(key=evidence_key(state, facts), checks=checks)
+    if (facts.head, facts.tree) == (stop.head, stop.tree) and state.gathered != found:
+        loop.put(found, stop.head)
+
+
+def touched(changed: tuple[str, ...], said: Opinion) -> tuple[str, ...]:
+    """The changed files as the journal keeps them: bounded, those first that a finding names or lies above."""
+    named = {f.file.rstrip("/") for f in said.findings if f.file}
+    first = [path for path in changed if named & {path, *(str(p) for p in Path(path).parents)}]
+    first.sort(key=lambda path: path not in named)
+    return tuple(dict.fromkeys((*first, *changed)))[:TOUCHED]
+
+
+def _asked(found: tuple[Finding, ...]) -> tuple[Any, ...]:
+    from rlcr import review  # noqa: PLC0415
+
+    return tuple(review.Finding(**f.__dict__) for f in found)
+
+
 def opinion_of(said: Any) -> Opinion:
     """A reviewer's verdict as the journal keeps it: bounded, and with the criteria that are not met."""
+    gravest = sorted(said.findings, key=lambda f: f.priority)
     return Opinion(
-        verdict=said.verdict, mainline=said.mainline, unmet=tuple(a.id for a in said.acs if a.status != "met"),
+        verdict=said.verdict, mainline=said.mainline,
+        unmet=tuple(a.id[:80] for a in said.acs if a.status != "met")[:TOUCHED],
         findings=tuple(
-            Finding(id=f.id, priority=f.priority, file=f.file, line=f.line, claim=f.claim[:600], locus=f.locus)
-            for f in said.findings[:60]
+            Finding(
+                id=f.id[:80], priority=f.priority, file=f.file[:400], line=f.line, claim=f.claim[:600], locus=f.locus
+            )
+            for f in gravest[:FINDINGS]
         ),
         text=said.text[:16000],
     )  # fmt: skip

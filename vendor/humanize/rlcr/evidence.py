@@ -16,12 +16,14 @@ from pathlib import Path
 from typing import IO, Any
 
 from rlcr.files import TooBig, read_regular
-from rlcr.model import Check, Failure, Problem, sha256
+from rlcr.model import COURSES, Check, Course, Failure, Problem, sha256
+from rlcr.options import HOOK_S, MARGIN_S
 
 PATH = ".humanize/evidence.json"
 OUTPUT_CAP = 4 << 20
 PROBLEM_CAP = 60
 VERSION_S = 30.0
+LEAST_REVIEW_S = 60
 PIPES_S = 2.0
 """Seconds for which pipes are read on after the command's end: a daemon of its own may hold them for ever."""
 
@@ -72,8 +74,10 @@ def run_group(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], timeout
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         until = time.monotonic() + PIPES_S
-        for reader in readers:
+        for reader, pipe in zip(readers, (process.stdout, process.stderr), strict=True):
             reader.join(timeout=max(until - time.monotonic(), 0))
+            if not reader.is_alive():
+                pipe.close()
     err = kept["err"].decode(errors="replace").strip()[-600:]
     return Ran(code=code, out=kept["out"], err=err, seconds=time.monotonic() - start)
 
@@ -91,6 +95,8 @@ def load(root: Path) -> tuple[str, list[dict[str, Any]]]:
         if (data["format"], data["version"]) != ("humanize.evidence", 1):
             raise BadEvidence(f"{PATH} is not humanize.evidence version 1")
         commands = [_command(entry) for entry in data["commands"]]
+        if len({command["name"] for command in commands}) != len(commands):
+            raise BadEvidence(f"{PATH}: two commands have the same name")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise BadEvidence(f"{PATH} cannot be read: {error}") from None
     return sha256(raw), commands
@@ -101,7 +107,10 @@ def _command(entry: dict[str, Any]) -> dict[str, Any]:
     good = isinstance(name, str) and name and isinstance(argv, list) and argv and isinstance(timeout, (int, float))
     if not good or not all(isinstance(word, str) for word in argv) or not 0 < timeout <= 3600:
         raise BadEvidence(f"{PATH}: a command needs a name, an argv of strings and a timeout_s of 1 to 3600")
-    return {"name": name, "argv": argv, "timeout_s": timeout}
+    cache = entry.get("cache", False)
+    if not isinstance(cache, bool):
+        raise BadEvidence(f"{PATH}: cache is true or false")
+    return {"name": name, "argv": argv, "timeout_s": timeout, "cache": cache}
 
 
 def program(root: Path, argv: Sequence[str]) -> str | None:
@@ -141,6 +150,22 @@ def pin(root: Path) -> dict[str, Any]:
     return {"path": PATH, "sha256": digest, "commands": pinned}
 
 
+def fits(pinned: Mapping[str, Any], reviewer: str) -> int:
+    """Seconds that a review may take beside these commands. Raises BadEvidence where they cannot judge a Stop."""
+    alone = reviewer == "evidence-only"
+    if alone and not pinned["commands"]:
+        raise BadEvidence(f"--reviewer evidence-only needs evidence commands, and {PATH} has none")
+    limit = HOOK_S - MARGIN_S - sum(int(command["timeout_s"]) for command in pinned["commands"])
+    least = 0 if alone else LEAST_REVIEW_S
+    if limit < least:
+        most = HOOK_S - MARGIN_S - least
+        raise BadEvidence(
+            f"the evidence may take {most + least - limit} s, and the Stop hook leaves it {most} s: "
+            f"lower timeout_s in {PATH} until their sum is at most {most}"
+        )
+    return limit
+
+
 def _version(root: Path, found: str) -> str:
     try:
         ran = run_group([found, "--version"], cwd=root, env=os.environ, timeout_s=VERSION_S)
@@ -154,7 +179,7 @@ def amended(root: Path, pinned: Mapping[str, Any]) -> tuple[Problem, ...]:
     out: list[Problem] = []
 
     def say(where: str, what: str) -> None:
-        fix = "put it back; or cancel the loop and set it up again, if the change is meant"
+        fix = "put it back; or, if the change is meant, rlcr evidence --amend --why TEXT"
         out.append(Problem(rule="amend", where=where, what=what, fix=fix))
 
     try:
@@ -174,12 +199,25 @@ def amended(root: Path, pinned: Mapping[str, Any]) -> tuple[Problem, ...]:
 
 
 def run(
-    root: Path, pinned: Mapping[str, Any], *, phase: str, number: int, deadline: float
+    root: Path,
+    pinned: Mapping[str, Any],
+    *,
+    phase: str,
+    number: int,
+    deadline: float,
+    known: Mapping[str, Check] | None = None,
 ) -> tuple[tuple[Check, ...], Failure | None]:
-    """Run every pinned command in ``root``; ``deadline`` is of the monotonic clock. The first failure ends it."""
+    """Run every pinned command in ``root``; ``deadline`` is of the monotonic clock. The first failure ends it.
+
+    A command that declares ``cache`` is not run again where its answer is ``known`` and was a pass.
+    """
     env = {**os.environ, "RLCR_PHASE": phase, "RLCR_ROUND": str(number)}
     checks: list[Check] = []
     for command in pinned["commands"]:
+        before = (known or {}).get(command["name"])
+        if command.get("cache") and before is not None and before.passed:
+            checks.append(before)
+            continue
         argv = [command["program"], *command["argv"][1:]]
         limit = min(float(command["timeout_s"]), deadline - time.monotonic())
         try:
@@ -238,4 +276,19 @@ def _check(name: str, ran: Ran, data: dict[str, Any]) -> Check:
         passed=passed and ran.code == 0 and clear, met=done["met"], why=str(done["why"])[:400],
         missing=tuple(str(word)[:300] for word in done["missing"][:PROBLEM_CAP]), problems=problems,
         not_evaluated=tuple(str(word)[:200] for word in data["not_evaluated"][:PROBLEM_CAP]),
+        course=_course(data.get("course")),
     )  # fmt: skip
+
+
+def _course(said: Any) -> Course | None:
+    """Where the numbers lead, None where the command does not say. Raises TypeError, KeyError or ValueError."""
+    if said is None:
+        return None
+    counts = [said[name] for name in ("weak", "have", "want")]
+    if said["kind"] not in COURSES or any(type(n) is not int or not 0 <= n < 10**6 for n in counts):
+        raise ValueError(f"course.kind is one of {', '.join(COURSES)}; weak, have and want are counts")
+    if not isinstance(said["lines"], list):
+        raise TypeError("course.lines is a list")
+    lines = tuple(str(line)[:600] for line in said["lines"][:20])
+    weak, have, want = counts
+    return Course(kind=said["kind"], weak=weak, why=str(said["why"])[:400], lines=lines, have=have, want=want)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from rlcr import views
-from rlcr.model import Problem, State
+from rlcr import forms, tracker
+from rlcr.model import Problem, Setup, State
 from rlcr.repo import Facts
 from rlcr.step import NOOPS
 
@@ -21,6 +21,10 @@ class Papers:
     summary: str | None
     contract: str | None
     final: str | None
+    tables: str | None = None
+    """The goal tracker below its fixed part."""
+    criteria: tuple[str, ...] = ()
+    """Ids of every acceptance criterion of the plan as it stands."""
     too_big: tuple[str, ...] = ()
 
 
@@ -30,15 +34,28 @@ def noop_reason(summary: str | None) -> str:
     return found.group(1).strip()[:300] if found else ""
 
 
+def folder_of(setup: Setup) -> str:
+    """The loop's folder, relative to the worktree."""
+    return f".humanize/rlcr/{setup.loop}"
+
+
+def plan_name(state: State) -> str:
+    """The loop's own copy of the plan as it stands: ``plan.md``, after amendments ``plan-2.md`` and so on."""
+    version = 1 + sum(1 for amend in state.amends if amend.what == "plan")
+    return "plan.md" if version == 1 else f"plan-{version}.md"
+
+
 def problems(state: State, facts: Facts, papers: Papers) -> tuple[Problem, ...]:
     """Everything that stands against this Stop."""
     out = [*_repository(state, facts, papers)]
     if state.phase == "FINALIZE":
-        out += _summary("finalize-summary.md", papers.final, views.FINAL_FORM, papers.too_big)
+        out += _summary("finalize-summary.md", papers.final, forms.FINAL_FORM, papers.too_big)
+        out += _tracker(papers, final=True)
     elif state.work_expected:
         name = f"round-{state.round}-summary.md"
-        out += _summary(name, papers.summary, views.summary_form(state.round), papers.too_big)
+        out += _summary(name, papers.summary, forms.summary_form(state.round), papers.too_big)
         out += _contract(f"round-{state.round}-contract.md", papers.contract)
+        out += _tracker(papers, final=False)
         out += _head(state, facts, papers)
     return tuple(out)
 
@@ -50,9 +67,9 @@ def _repository(state: State, facts: Facts, papers: Papers) -> list[Problem]:
         out.append(
             Problem(rule="branch", where=here, what=f"the loop runs on {s.branch}", fix=f"git switch {s.branch}")
         )
-    if papers.plan_sha256 != s.plan_sha256:
+    if s.plan and papers.plan_sha256 != s.plan_sha256:
         what = "the plan is gone" if papers.plan_sha256 is None else "the plan was changed while the loop runs"
-        fix = f"cp {views.folder_of(s)}/plan.md {s.plan}"
+        fix = f"cp {folder_of(s)}/{plan_name(state)} {s.plan}; a change that is meant: rlcr plan amend"
         out.append(Problem(rule="plan", where=s.plan, what=what, fix=fix))
     if facts.tracked:
         where = ", ".join(facts.tracked[:5])
@@ -76,27 +93,42 @@ def _summary(name: str, text: str | None, untouched: str, too_big: tuple[str, ..
         return [Problem(rule="summary", where=name, what=f"larger than {SUMMARY_CAP} bytes", fix="shorten it")]
     if text is None:
         return [Problem(rule="summary", where=name, what="missing", fix="write it")]
-    if text.split() == untouched.split() or not _filled(text):
+    if text.split() == untouched.split() or not forms.filled(text):
         return [Problem(rule="summary", where=name, what="still the empty form", fix="replace it by your report")]
     return []
-
-
-def _filled(text: str) -> str:
-    """What is left of a page without comments and headings; a comment that is not closed goes on to the end."""
-    bare = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL)
-    return re.sub(r"^#.*$", "", bare, flags=re.MULTILINE).strip()
 
 
 def _contract(name: str, text: str | None) -> list[Problem]:
     if text is None:
         return [Problem(rule="contract", where=name, what="missing", fix="write it with its five headings")]
-    empty = [h for h in views.CONTRACT_HEADINGS if not _filled(views.section(text, re.escape(h)))]
+    empty = [h for h in forms.CONTRACT_HEADINGS if not forms.filled(forms.section(text, re.escape(h)))]
     if empty:
         what = f"not filled in: {', '.join(empty)}"
         return [
             Problem(rule="contract", where=name, what=what, fix="write below each heading, 'none' where nothing is")
         ]
     return []
+
+
+def _tracker(papers: Papers, *, final: bool) -> list[Problem]:
+    """Every criterion of the plan is accounted for in the worker's tables; at the end, with what it stands on."""
+
+    def one(what: str, fix: str) -> list[Problem]:
+        return [Problem(rule="tracker", where=tracker.NAME, what=what, fix=fix)]
+
+    if tracker.NAME in papers.too_big:
+        return one(f"larger than {tracker.CAP} bytes", "shorten its tables")
+    if papers.tables is None:
+        return one("missing", "stop once more: it is written anew; then fill in its tables")
+    if not final:
+        absent = tracker.unnamed(papers.tables, papers.criteria)
+        fix = f"a row in {tracker.ACTIVE} (Target AC), {tracker.DONE} (AC) or {tracker.DEFERRED} (Original AC) for each"
+        return one(f"no row names {tracker.listed(absent)}", fix) if absent else []
+    absent, bare = tracker.unproved(papers.tables, papers.criteria)
+    words = [f"neither completed nor deferred: {tracker.listed(absent)}"] if absent else []
+    words += [f"no evidence or justification: {tracker.listed(bare)}"] if bare else []
+    fix = f"a row in {tracker.DONE} with its Evidence, or in {tracker.DEFERRED} with its Justification, for each"
+    return one("; ".join(words), fix) if words else []
 
 
 def idle(state: State, facts: Facts) -> bool:

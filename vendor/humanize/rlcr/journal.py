@@ -161,6 +161,8 @@ Pen = Callable[[int, str], None]
 
 def append(path: Path, journal: Journal, event: Event, *, at: str, head: str, pen: Pen | None = None) -> Journal:
     """Write one event as one fsynced line; the journal with it. Raises Illegal, or OSError when the disk refuses."""
+    if isinstance(event, Stop) and journal.state.phase == "PARKED":
+        raise Illegal("a parked loop decides nothing")
     if isinstance(event, (Stop, model.Setup)):
         event = replace(event, at=at)
     state, _ = step(journal.state, event)

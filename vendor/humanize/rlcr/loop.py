@@ -15,6 +15,8 @@ from rlcr.model import Done, Event, State, sha256
 
 ROOT = Path(".humanize", "rlcr")
 LOCK = ".lock"
+UNDECIDED = ("state.md", "finalize-state.md", "unexpected-state.md")
+"""State files beside which a broken journal means that nobody has ended the loop, or has not come to the end of it."""
 
 
 def utc_now() -> str:
@@ -56,13 +58,20 @@ class Loop:
         owner = self.state.session_sha256
         self.journal = journals.append(
             self.path, self.journal, event, at=utc_now(), head=head,
-            pen=lambda seq, sha: registry.pen(owner, seq, sha) if owner else None,
+            pen=lambda seq, sha: registry.pen(owner, str(self.folder), seq, sha) if owner else None,
         )  # fmt: skip
         return self.state
 
     def plan(self) -> str | None:
-        """The plan's text as pinned, from the repo or from the loop's copy; None when neither is that any more."""
-        setup = self.state.begun
+        """The plan's text as it stands; None when its words are nowhere to be found any more."""
+        amended = [a.text for a in self.state.amends if a.what == "plan"]
+        return amended[-1] if amended else self.first_plan()
+
+    def first_plan(self) -> str | None:
+        """The plan's text at set-up, from the repo or from the loop's copy; None when neither is that any more."""
+        setup = self.state.first_setup
+        if setup is None or not setup.plan:
+            return None if setup is None else ""
         for path in (self.worktree / setup.plan, self.folder / "plan.md"):
             try:
                 raw = read_regular(path, views.CAP)
@@ -77,18 +86,24 @@ class Loop:
         state = self.state
         kinds = [e.record["event"] for e in self.journal.entries if e.state.pending == state.pending]
         if state.pending and kinds:
-            files = views.publish(self.folder, state, views.pages_of(state, kinds[0], self.plan()))
+            files = views.publish(self.folder, state, views.pages_of(state, kinds[0], self.first_plan()))
             self.put(Done(id=state.pending, files=files), self.journal.entries[-1].record["head"])
         if not state.active:
-            registry.remove(state.session_sha256)
+            self._let_go(state.session_sha256)
         if state.pending:
             crash("settle.end")
+
+    def _let_go(self, session: str) -> None:
+        """Free the session of a loop that is over, unless it drives another one by now."""
+        entry = registry.load(session)
+        if entry is None or entry.damaged or entry.loop_dir == str(self.folder):
+            registry.remove(session)
 
     def sure(self, **changes: object) -> None:
         """Note in the registry that the journal's last line is in place, with what else there is to note."""
         owner = self.state.session_sha256
         entry = registry.load(owner)
-        if entry is not None and not entry.damaged:
+        if entry is not None and not entry.damaged and entry.loop_dir == str(self.folder):
             lines, tip = len(self.journal.entries), self.journal.tip
             registry.save(owner, replace(entry, seq=lines, sha=tip, sure=True, **changes))  # type: ignore[arg-type]
 
@@ -100,6 +115,15 @@ def folders(worktree: Path) -> Iterator[Path]:
         yield from sorted((p for p in base.iterdir() if p.is_dir() and not p.is_symlink()), reverse=True)
 
 
+def finish(worktree: Path) -> None:
+    """Carry out the ends of loops that died on the way there; the caller holds the lock."""
+    for folder in folders(worktree):
+        loop = Loop(folder)
+        if loop.state.pending and not loop.state.active and not loop.journal.faults:
+            loop.mend()
+            loop.settle()
+
+
 def active(worktree: Path) -> Loop | None:
     """The worktree's loop that is not over, or whose journal does not let us tell."""
     for folder in folders(worktree):
@@ -108,6 +132,6 @@ def active(worktree: Path) -> Loop | None:
             continue
         if loop.state.active or (loop.journal.faults and loop.state.setup is not None):
             return loop
-        if loop.journal.faults and any((folder / name).exists() for name in ("state.md", "finalize-state.md")):
+        if loop.journal.faults and any((folder / name).exists() for name in UNDECIDED):
             return loop
     return None

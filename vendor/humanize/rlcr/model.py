@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
+
+from rlcr.records import Check, Course, Failure, Finding, Known, Opinion, Problem, sha256
+
+__all__ = [
+    "COURSES", "EXITS", "KINDS", "REVIEWERS", "RULES", "TERMINALS", "Adopt", "Amend", "Ask", "Cancel", "Check",
+    "Course", "Decide", "Done", "Effect", "Event", "Failure", "Finding", "Gathered", "Halt", "Known", "Opinion",
+    "Outcome", "Phase", "Problem", "Resume", "Reviewed", "Setup", "State", "Stop", "Tamper", "build", "plain", "sha256",
+]  # fmt: skip
 
 Phase = Literal[
     "NONE", "BUILD", "CODE_REVIEW", "FINALIZE", "PARKED", "COMPLETE", "CANCEL", "MAXITER", "STOP", "UNEXPECTED"
@@ -13,77 +20,11 @@ Phase = Literal[
 Outcome = Literal["block", "allow", "COMPLETE", "MAXITER", "STOP", "PARKED"]
 TERMINALS = ("COMPLETE", "CANCEL", "MAXITER", "STOP", "UNEXPECTED")
 REVIEWERS = ("evidence-only", "codex", "claude")
-RULES = 1
+EXITS = ("stalled", "blocked", "user", "plan-conflict")
+"""Why a loop may end as STOP; the reason in words begins with one of these."""
+COURSES = ("on", "widen", "decide", "finish")
+RULES = 2
 """Version of ``step``'s decisions: a journal replays only under the rules that wrote it."""
-
-
-def sha256(data: bytes | str) -> str:
-    """Hex digest of bytes, or of text as UTF-8."""
-    return hashlib.sha256(data.encode(errors="surrogatepass") if isinstance(data, str) else data).hexdigest()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Problem:
-    """One thing that a deterministic check or an evidence command holds against the round."""
-
-    rule: str
-    where: str
-    what: str
-    fix: str = ""
-    severity: str = "block"
-
-    @property
-    def key(self) -> str:
-        """``rule:where``, as readers of the journal know it."""
-        return f"{self.rule}:{self.where}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Check:
-    """What one evidence command answered."""
-
-    name: str
-    exit: int
-    seconds: float
-    stdout_sha256: str
-    passed: bool
-    met: bool
-    """Whether the command says that the whole task is done."""
-    why: str = ""
-    missing: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = ()
-    not_evaluated: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Failure:
-    """The machinery failed, not the work: ``kind`` is the class that is counted."""
-
-    kind: str
-    detail: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One finding of a reviewer; P0 and P1 block."""
-
-    id: str
-    priority: str
-    file: str
-    line: int
-    claim: str
-    locus: str = "in-round"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Opinion:
-    """A reviewer's verdict. ``unmet`` are the acceptance criteria it does not hold met."""
-
-    verdict: str
-    mainline: str
-    unmet: tuple[str, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    text: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +46,10 @@ class Setup:
     timeout_s: int = 5400
     full_review_round: int = 5
     plan_tracked: bool = False
+    skip_impl: bool = False
+    """Straight to code review; ``plan`` and ``plan_sha256`` may then be empty."""
+    start_commit: str = ""
+    """HEAD at set-up where that is not ``base_commit``."""
     rules: int = RULES
     at: str = ""
 
@@ -169,6 +114,35 @@ class Adopt:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Halt:
+    """The user ends the loop and keeps what it reached."""
+
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Amend:
+    """The user changes what the loop is judged by: the ``plan``, or the ``evidence`` commands."""
+
+    what: str
+    why: str
+    sha256: str
+    """Of the new plan, or of the new evidence file."""
+    text: str = ""
+    """The new plan, word for word."""
+    evidence: Mapping[str, Any] | None = None
+    """The newly pinned commands."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gathered:
+    """Evidence that was run ahead of a Stop: believed at one whose HEAD, tree, phase and pins give the same key."""
+
+    key: str
+    checks: tuple[Check, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Done:
     """The files of a transition are in place: name to SHA-256, empty for those that the worker fills in."""
 
@@ -176,10 +150,10 @@ class Done:
     files: Mapping[str, str] = field(default_factory=dict)
 
 
-Event = Setup | Stop | Reviewed | Tamper | Cancel | Resume | Adopt | Done
+Event = Setup | Stop | Reviewed | Tamper | Cancel | Halt | Resume | Adopt | Amend | Gathered | Done
 KINDS: dict[str, type[Any]] = {
-    "setup": Setup, "stop": Stop, "review": Reviewed, "tamper": Tamper, "cancel": Cancel, "resume": Resume,
-    "adopt": Adopt, "done": Done,
+    "setup": Setup, "stop": Stop, "review": Reviewed, "tamper": Tamper, "cancel": Cancel, "halt": Halt,
+    "resume": Resume, "adopt": Adopt, "amend": Amend, "gathered": Gathered, "done": Done,
 }  # fmt: skip
 
 
@@ -189,6 +163,8 @@ class Ask:
 
     phase: str
     full: bool
+    since: str
+    """HEAD at the last review; what changed after it is what a review that is not ``full`` looks at."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,6 +178,7 @@ class Decide:
     items: tuple[str, ...] = ()
     page: str = ""
     drift: bool = False
+    course: Course | None = None
 
 
 Effect = Ask | Decide
@@ -212,6 +189,8 @@ class State:
     """Everything that the journal says, folded."""
 
     setup: Setup | None = None
+    """As amended."""
+    first_setup: Setup | None = None
     phase: Phase = "NONE"
     round: int = 0
     session_sha256: str = ""
@@ -230,16 +209,25 @@ class State:
     """False right after a phase change that asks for nothing but another Stop."""
     reviewed_head: str = ""
     """HEAD at the last verdict that found nothing left to do."""
+    review_head: str = ""
+    """HEAD at the last verdict of any kind; empty before the first."""
+    review_phase: str = ""
     open: tuple[Finding, ...] = ()
     queued: tuple[Finding, ...] = ()
+    findings: tuple[Known, ...] = ()
+    """Every finding that a reviewer ever made, by its first round."""
     stalls: int = 0
+    repeats: int = 0
+    """Verdicts in a row that left the same findings open."""
     mainline: str = "unknown"
+    amends: tuple[Amend, ...] = ()
     parked_from: Phase = "BUILD"
     exit_reason: str = ""
     last: Decide | None = None
     last_stop: Stop | None = None
     review_key: str = ""
     review: Opinion | None = None
+    gathered: Gathered | None = None
     pending: str = ""
     """Id of a transition whose files may not be in place yet."""
     tampers: int = 0
@@ -252,6 +240,11 @@ class State:
         return self.phase not in ("NONE", *TERMINALS)
 
     @property
+    def stuck(self) -> int:
+        """Verdicts in a row that saw no progress, by their words or by what they left open."""
+        return max(self.stalls, self.repeats)
+
+    @property
     def begun(self) -> Setup:
         """The set-up record; raises LookupError before there is one."""
         if self.setup is None:
@@ -261,7 +254,7 @@ class State:
 
 _NESTED: dict[str, tuple[type[Any], bool]] = {
     "problems": (Problem, True), "checks": (Check, True), "findings": (Finding, True),
-    "failure": (Failure, False), "verdict": (Opinion, False),
+    "failure": (Failure, False), "verdict": (Opinion, False), "course": (Course, False),
 }  # fmt: skip
 
 

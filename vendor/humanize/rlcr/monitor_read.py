@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rlcr import journal
+from rlcr import journal, tracker
+from rlcr.criteria import covered, ids
 from rlcr.files import TooBig, read_regular
 from rlcr.journal import Journal
 from rlcr.model import State
-from rlcr.views import MUTABLE, state_name, tracker
+from rlcr.views import CAP, state_name
 
 _LOOP_NAME = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\S*")
-_AC = re.compile(r"\bAC[-_ ]?(\d+(?:\.\d+)*)\b")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,21 +80,20 @@ def last_event(found: Journal) -> dict[str, Any] | None:
 
 def criteria(loop: Path) -> tuple[int, int, bool]:
     """Acceptance criteria in goal-tracker.md: completed and verified, all, and whether the worker ever wrote there."""
+    text = _text(loop / tracker.NAME)
+    above, _, tables = text.partition(f"\n{tracker.MUTABLE}")
+    named = ids(above.partition("\n### Acceptance Criteria\n")[2])
+    form = tracker.page(_text(loop / "plan.md")).partition(f"\n{tracker.MUTABLE}")[2].splitlines()
+    kept = any(re.search(r"\w", line) and line not in form for line in tables.splitlines())
+    done = tracker.completed(tables)
+    return sum(covered(name, done) for name in named), len(named), kept
+
+
+def _text(path: Path) -> str:
     try:
-        text = (read_regular(loop / "goal-tracker.md", 1 << 22) or b"").decode(errors="replace")
+        return (read_regular(path, CAP) or b"").decode(errors="replace")
     except TooBig:
-        return 0, 0, False
-    named = set(_AC.findall(_section(text, "Acceptance Criteria", until=r"^#{1,2}\s|^---\s*$")))
-    table = _section(text, "Completed and Verified", until=r"^#{1,3}\s")
-    rows = [line.split("|")[1] for line in table.splitlines() if line.count("|") > 2]
-    form = tracker("").partition(MUTABLE)[2].splitlines()
-    kept = any(re.search(r"\w", line) and line not in form for line in text.partition(MUTABLE)[2].splitlines())
-    return len(named & {name for row in rows for name in _AC.findall(row)}), len(named), kept
-
-
-def _section(text: str, title: str, *, until: str) -> str:
-    found = re.search(rf"^###\s+{re.escape(title)}\s*$(.*?)(?={until}|\Z)", text, re.M | re.S)
-    return found[1] if found else ""
+        return ""
 
 
 def view_fault(loop: Path, state: State) -> Fault | None:

@@ -17,9 +17,11 @@ SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "setup-rlcr-loop.sh"
 
 USAGE = """\
 USAGE: setup-rlcr-loop.sh PLAN [options]
+       setup-rlcr-loop.sh --skip-impl [PLAN] [options]
 
   PLAN, --plan-file P      the plan: a relative path inside this repository
   --track-plan-file        the plan is committed (otherwise it must be gitignored, below .humanize for instance)
+  --skip-impl              straight to the code review of what lies between the base branch and HEAD; no plan needed
   --max N                  reviews that may begin a new round, in all phases together (84)
   --session-id ID          the session whose Stops are judged (CLAUDE_CODE_SESSION_ID or CODEX_THREAD_ID)
   --reviewer R             evidence-only, codex or claude (the client that runs this)
@@ -31,6 +33,9 @@ USAGE: setup-rlcr-loop.sh PLAN [options]
                            accepted and without meaning here: nothing is asked
   -h, --help               this text
 
+Not supported, and refused by name: --agent-teams, --privacy, --push-every-round, --allow-empty-bitlesson-none,
+--require-bitlesson-entry-for-none. Configuration files (config.json) are not read; a note says so where one is found.
+
 Exit code 0: the loop is set up. 1: it is not; the reason is on stderr.
 """
 IDLE = ("--yolo", "--skip-quiz", "--claude-answer-codex")
@@ -40,12 +45,12 @@ DROPPED = {
     "--push-every-round": "the loop never pushes",
     "--allow-empty-bitlesson-none": "there are no BitLessons here",
     "--require-bitlesson-entry-for-none": "there are no BitLessons here",
-    "--skip-impl": "a loop without a plan has no criteria to be done by",
 }
 VALUED = (
     "--plan-file", "--max", "--session-id", "--reviewer", "--base-branch", "--full-review-round", "--codex-model",
     "--codex-timeout",
 )  # fmt: skip
+FLAGS = ("--track-plan-file", "--skip-impl")
 EFFORTS = ("xhigh", "high", "medium", "low")
 
 
@@ -59,6 +64,7 @@ class Options:
 
     plan: str = ""
     track: bool = False
+    skip_impl: bool = False
     max: int = 84
     session: str = ""
     reviewer: str = ""
@@ -73,52 +79,60 @@ class Options:
 
 def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
     """Options from words and environment. Raises Refused; what needs the repository is not looked at here."""
-    given, plans, idle, track = _words(argv)
+    given, plans, idle, flags = _words(argv)
     if given.get("--help"):
         return Options(help=True)
     if len(plans) + ("--plan-file" in given) > 1:
         raise Refused("Cannot specify both PLAN and --plan-file, or more than one PLAN")
+    planned, skip = bool(plans or "--plan-file" in given), "--skip-impl" in flags
     session, reviewer = _session(given.get("--session-id"), env), _reviewer(given.get("--reviewer"), env)
     if not session or not reviewer:
-        raise Refused(_no_client(argv, bool(session), bool(reviewer), bool(plans or "--plan-file" in given)))
+        raise Refused(_no_client(argv, bool(session), bool(reviewer), planned or skip))
+    if skip and reviewer == "evidence-only":
+        raise Refused(
+            "--skip-impl goes straight to code review, and --reviewer evidence-only has none: codex or claude"
+        )
+    if "--track-plan-file" in flags and not planned:
+        raise Refused("No plan file provided, which --track-plan-file is about")
     model, _, effort = given.get("--codex-model", "").partition(":")
     if model and not re.fullmatch(r"[A-Za-z0-9._-]+", model):
         raise Refused(f"--codex-model: {model!r} is no model name")
     if effort and effort not in EFFORTS:
         raise Refused(f"--codex-model: effort {effort!r} is none of {', '.join(EFFORTS)}")
     return Options(
-        plan=given.get("--plan-file", plans[0] if plans else ""), track=track, max=_number(given, "--max", 84, 1),
+        plan=given.get("--plan-file", plans[0] if plans else ""), track="--track-plan-file" in flags,
+        skip_impl=skip, max=_number(given, "--max", 84, 1),
         session=session, reviewer=reviewer,
         base_branch=given.get("--base-branch", ""), full=_number(given, "--full-review-round", 5, 2),
         model=model, effort=effort or "high", timeout_s=_number(given, "--codex-timeout", 5400, 1), idle=idle,
     )  # fmt: skip
 
 
-def _words(argv: Sequence[str]) -> tuple[dict[str, str], list[str], tuple[str, ...], bool]:
+def _words(argv: Sequence[str]) -> tuple[dict[str, str], list[str], tuple[str, ...], set[str]]:
     given: dict[str, str] = {}
     plans: list[str] = []
     idle: list[str] = []
-    track = False
+    flags: set[str] = set()
     words = list(argv)
     while words:
         word = words.pop(0)
         if word in ("-h", "--help"):
-            return {"--help": "yes"}, [], (), False
+            return {"--help": "yes"}, [], (), set()
         if word in DROPPED:
             raise Refused(f"{word} is not supported: {DROPPED[word]}")
         if word in VALUED:
             if not words or words[0].startswith("--"):
                 raise Refused(f"{word} needs a value")
             given[word] = words.pop(0)
-        elif word == "--track-plan-file":
-            track = True
+        elif word in FLAGS:
+            flags.add(word)
         elif word in IDLE:
             idle.append(word)
         elif word.startswith("-"):
             raise Refused(f"unknown option {word}; see --help")
         else:
             plans.append(word)
-    return given, plans, tuple(idle), track
+    return given, plans, tuple(idle), flags
 
 
 def _number(given: Mapping[str, str], name: str, default: int, least: int) -> int:

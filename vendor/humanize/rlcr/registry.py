@@ -72,10 +72,10 @@ def save(session: str, entry: Entry) -> Entry:
     return entry
 
 
-def pen(session: str, seq: int, sha: str) -> None:
-    """Note the journal line that is about to be written, where the session has an entry."""
+def pen(session: str, loop_dir: str, seq: int, sha: str) -> None:
+    """Note the journal line that is about to be written, where the session has an entry for this very loop."""
     entry = load(session)
-    if entry is not None and not entry.damaged:
+    if entry is not None and not entry.damaged and entry.loop_dir == loop_dir:
         save(session, replace(entry, seq=seq, sha=sha, sure=False))
 
 

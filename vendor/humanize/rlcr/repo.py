@@ -89,6 +89,14 @@ def hidden(root: Path) -> tuple[str, ...]:
     return tuple(out)
 
 
+def changed(root: Path, since: str, head: str) -> tuple[str, ...]:
+    """Files that differ between two commits; empty when the first one is not known here any more."""
+    if not since or since == head:
+        return ()
+    listed = git(root, "diff", "--name-only", "--no-renames", "-z", f"{since}..{head}", "--", check=False)
+    return tuple(path for path in listed.split("\0") if path)
+
+
 def look(root: Path, base_commit: str) -> Facts:
     """All facts of a worktree. Raises GitError."""
     head = git(root, "rev-parse", "HEAD").strip()

@@ -9,16 +9,27 @@ from rlcr import model
 from rlcr.files import TooBig, read_regular, replace_file, set_aside
 from rlcr.journal import Journal
 from rlcr.model import Tamper
-from rlcr.views import CAP, MUTABLE, STATE_NAMES, Pages, as_bytes, expected, state_name, tracker
+from rlcr.views import (
+    CAP,
+    STATE_NAMES,
+    TRACKER,
+    Pages,
+    as_bytes,
+    expected,
+    plans_of,
+    renew_tracker,
+    state_name,
+)
 
 OWNED = re.compile(
-    r"(round-\d+-(prompt|gate)\.md|round-\d+-(evidence|verdict)\.json|finalize-prompt\.md|plan\.md|([a-z]+-)?state\.md)"
+    r"(round-\d+-(prompt|gate|review-result)\.md|round-\d+-(evidence|verdict)\.json|findings\.jsonl"
+    r"|finalize-prompt\.md|plan(-\d+)?\.md|([a-z]+-)?state\.md)"
 )
 INPUT = re.compile(r"(round-\d+-(summary|contract)\.md|finalize-summary(-\d+)?\.md)")
 
 
 def restore(folder: Path, journal: Journal, plan: str | None) -> list[Tamper]:
-    """Put back whatever another hand changed; one record for each."""
+    """Put back whatever another hand changed; one record for each. ``plan`` is the text at set-up."""
     state, out = journal.state, []
     gone = {"state.md", *STATE_NAMES.values()} - {state_name(state)}
     known = {name: digest for name, digest in state.files.items() if name not in gone}
@@ -38,17 +49,12 @@ def restore(folder: Path, journal: Journal, plan: str | None) -> list[Tamper]:
         if path.name not in known and (OWNED.fullmatch(path.name) or INPUT.fullmatch(path.name)):
             set_aside(path)
             out.append(Tamper(what=f"{path.name} was written by another hand", path=path.name))
-    return out + (_restore_tracker(folder / "goal-tracker.md", tracker(plan)) if plan is not None else [])
+    return out + _restored_tracker(folder, plans_of(state, plan))
 
 
-def _restore_tracker(path: Path, whole: str) -> list[Tamper]:
-    try:
-        found = (read_regular(path, CAP) or b"").decode(errors="replace")
-    except TooBig:
-        found = ""
-    fixed, _, _ = whole.partition(MUTABLE)
-    if found.startswith(fixed + MUTABLE):
+def _restored_tracker(folder: Path, plans: tuple[str, ...]) -> list[Tamper]:
+    absent = not (folder / TRACKER).is_file()
+    if not plans or not renew_tracker(folder, plans):
         return []
-    _, heading, tail = found.partition("\n" + MUTABLE)
-    replace_file(path, as_bytes(fixed + MUTABLE + tail if heading else whole))
-    return [Tamper(what="goal-tracker.md was edited above its mutable section", path=path.name)]
+    what = "was removed" if absent else "was edited above its mutable section"
+    return [Tamper(what=f"{TRACKER} {what}", path=TRACKER)]

@@ -9,19 +9,17 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rlcr import evidence, loop, registry, repo, views
-from rlcr.files import Locked, TooBig, locked, read_regular, replace_file, sync_folder
+from rlcr import evidence, loop, plan_file, registry, repo, views
+from rlcr.files import Locked, locked, replace_file, sync_folder
 from rlcr.journal import crash
 from rlcr.loop import Loop
 from rlcr.model import Cancel, Setup, sha256
-from rlcr.options import HOOK_S, MARGIN_S, USAGE, Options, Refused, parse
+from rlcr.options import HOOK_S, USAGE, Options, Refused, parse
 
-PLAN_NAME = re.compile(r"[A-Za-z0-9._/+@-]+")
 BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
-LEAST_REVIEW_S = 60
 
 
 def main(argv: Sequence[str]) -> int:
@@ -73,6 +71,7 @@ def _reviewer_program(options: Options) -> tuple[str, ...]:
 def _begin(root: Path, options: Options) -> tuple[Loop, list[str]]:
     session = sha256(options.session)
     sweep(root)
+    loop.finish(root)
     old = loop.active(root)
     if old is not None and not _interrupted(old, session, options):
         raise Refused(
@@ -86,13 +85,13 @@ def _begin(root: Path, options: Options) -> tuple[Loop, list[str]]:
         return _finish(old, root, session), [*notes, "an interrupted set-up was completed"]
     if old is not None:
         old.mend()
-        old.put(Cancel(why="an interrupted set-up was given up"), made.base_commit)
+        old.put(Cancel(why="an interrupted set-up was given up"), made.start_commit or made.base_commit)
         old.settle()
     folder = _folder(root)
     made = Setup(**{**made.__dict__, "loop": folder.name})
     crash("setup.folder")
     new = Loop(folder)
-    new.put(made, made.base_commit)
+    new.put(made, made.start_commit or made.base_commit)
     return _finish(new, root, session), notes
 
 
@@ -127,12 +126,35 @@ def other_worktree(session: str, root: Path) -> None:
 
 
 def _checked(root: Path, options: Options, session: str) -> tuple[Setup, list[str]]:
-    if not options.plan:
+    if not options.plan and not options.skip_impl:
         raise Refused("No plan file provided")
     head = repo.git(root, "rev-parse", "--verify", "-q", "HEAD", check=False).strip()
     if not head:
         raise Refused("the repository has no commit yet: make the first one")
-    plan = _plan(root, options)
+    plan = plan_file.read(root, options.plan, track=options.track) if options.plan else b""
+    branch = _sound(root)
+    base = _base_branch(root, options.base_branch, branch)
+    start = _before(root, base, head) if options.skip_impl else head
+    _can_commit(root)
+    pinned = evidence.pin(root)
+    limit = evidence.fits(pinned, options.reviewer)
+    review = options.reviewer != "evidence-only"
+    notes = [f"{flag} has no meaning here: nothing is asked" for flag in options.idle]
+    notes += _unread(root)
+    if review and options.timeout_s > limit:
+        notes.append(f"--codex-timeout {options.timeout_s} is cut to {limit}: hook {HOOK_S} s, less the evidence")
+    made = Setup(
+        loop="", max=options.max, plan=options.plan, plan_sha256=sha256(plan) if options.plan else "", branch=branch,
+        base_commit=start, skip_impl=options.skip_impl, start_commit=head if options.skip_impl else "",
+        base_branch=base, reviewer=options.reviewer, session_sha256=session, evidence=pinned, model=options.model,
+        effort=options.effort, timeout_s=min(options.timeout_s, limit) if review else options.timeout_s,
+        full_review_round=options.full, plan_tracked=options.track,
+    )  # fmt: skip
+    return made, notes
+
+
+def _sound(root: Path) -> str:
+    """The branch, of a repository whose rounds can be told apart. Raises Refused."""
     branch = repo.branch(root)
     if not BRANCH.fullmatch(branch):
         what = f"branch name {branch!r} is YAML-unsafe" if branch else "HEAD is detached"
@@ -149,87 +171,7 @@ def _checked(root: Path, options: Options, session: str) -> tuple[Setup, list[st
             f"hidden from git status: {', '.join(hidden[:10])}; a round could not be told clean. Undo it with git "
             "update-index --no-skip-worktree --no-assume-unchanged FILE, or git config --unset-all for a filter"
         )
-    base = _base_branch(root, options.base_branch, branch)
-    _can_commit(root)
-    pinned = evidence.pin(root)
-    if options.reviewer == "evidence-only" and not pinned["commands"]:
-        raise Refused(f"--reviewer evidence-only needs evidence commands, and {evidence.PATH} has none")
-    limit = HOOK_S - MARGIN_S - sum(int(c["timeout_s"]) for c in pinned["commands"])
-    review = 0 if options.reviewer == "evidence-only" else LEAST_REVIEW_S
-    if limit < review:
-        most = HOOK_S - MARGIN_S - review
-        raise Refused(
-            f"the evidence may take {most + review - limit} s, and the Stop hook leaves it {most} s: "
-            f"lower timeout_s in {evidence.PATH} until their sum is at most {most}"
-        )
-    notes = [f"{flag} has no meaning here: nothing is asked" for flag in options.idle]
-    if options.reviewer != "evidence-only" and options.timeout_s > limit:
-        notes.append(f"--codex-timeout {options.timeout_s} is cut to {limit}: hook {HOOK_S} s, less the evidence")
-    made = Setup(
-        loop="", max=options.max, plan=options.plan, plan_sha256=sha256(plan), branch=branch, base_commit=head,
-        base_branch=base, reviewer=options.reviewer, session_sha256=session, evidence=pinned, model=options.model,
-        effort=options.effort, timeout_s=min(options.timeout_s, limit) if review else options.timeout_s,
-        full_review_round=options.full, plan_tracked=options.track,
-    )  # fmt: skip
-    return made, notes
-
-
-def _plan(root: Path, options: Options) -> bytes:
-    name = options.plan
-    path = root / name
-    if Path(name).is_absolute():
-        raise Refused(f"the plan must be a relative path: {name}")
-    if not PLAN_NAME.fullmatch(name):
-        raise Refused(f"the plan's path has a blank or a shell character in it: {name!r}")
-    for part in [path, *path.parents]:
-        if part == root:
-            break
-        if part.is_symlink():
-            raise Refused(f"the plan's path holds a symbolic link: {part}")
-    if not path.resolve().is_relative_to(root):
-        raise Refused(f"the plan lies outside the repository: {name}")
-    if not path.is_file():
-        raise Refused(f"Plan file not found: {name}")
-    _tracking(root, options)
-    try:
-        raw = read_regular(path, views.CAP)
-    except TooBig as error:
-        raise Refused(str(error)) from None
-    if raw is None:
-        raise Refused(f"the plan cannot be read: {name}")
-    _content(raw)
-    return raw
-
-
-def _tracking(root: Path, options: Options) -> None:
-    name = options.plan
-    if any((parent / ".git").exists() for parent in (root / name).parents if parent != root and root in parent.parents):
-        raise Refused(f"the plan lies in a submodule or another repository: {name}")
-    tracked = bool(repo.git(root, "ls-files", "--", f":(literal){name}").strip())
-    if options.track and name.startswith(".humanize"):
-        raise Refused(
-            "--track-plan-file wants a committed plan, and nothing below .humanize is ever committed: "
-            "move the plan elsewhere, or leave the flag out"
-        )
-    if options.track and not tracked:
-        raise Refused(f"--track-plan-file: {name} is not tracked; commit it first")
-    if tracked and not options.track:
-        raise Refused(f"the plan is tracked by git: it must be gitignored, or pass --track-plan-file ({name})")
-    ignored = repo.git(root, "check-ignore", "--", name, check=False).strip()
-    if not options.track and not ignored and not name.startswith(".humanize"):
-        raise Refused(f"the plan must be gitignored, or committed with --track-plan-file: {name}")
-
-
-def _content(raw: bytes) -> None:
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError:
-        raise Refused("the plan is not UTF-8 text") from None
-    if len(text.splitlines()) < 5:
-        raise Refused("the plan is too simple: it has fewer than 5 lines")
-    bare = re.sub(r"<!--.*?(?:-->|\Z)", "", text, flags=re.DOTALL)
-    if sum(1 for line in bare.splitlines() if line.strip() and not line.lstrip().startswith("#")) < 3:
-        raise Refused("the plan has insufficient content: fewer than 3 lines that are no heading, comment or blank")
+    return branch
 
 
 def _base_branch(root: Path, given: str, branch: str) -> str:
@@ -241,6 +183,28 @@ def _base_branch(root: Path, given: str, branch: str) -> str:
         if name and repo.git(root, "rev-parse", "--verify", "-q", f"refs/heads/{name}", check=False):
             return name
     raise Refused(f"--base-branch: there is no local branch {given}" if given else "no base branch found")
+
+
+def _before(root: Path, base: str, head: str) -> str:
+    """Where the work began that ``--skip-impl`` has reviewed: the merge base. Raises Refused where nothing follows."""
+    start = repo.git(root, "merge-base", f"refs/heads/{base}", head, check=False).strip()
+    if not start:
+        raise Refused(f"--skip-impl: HEAD and the base branch {base} have no commit in common; see --base-branch")
+    if not repo.changed(root, start, head):
+        raise Refused(
+            f"--skip-impl: nothing lies between the base branch {base} and HEAD that could be reviewed; "
+            "commit the work on a branch of its own, or name another --base-branch"
+        )
+    return start
+
+
+def _unread(root: Path) -> list[str]:
+    """A note for each configuration file of the reference's that somebody may count on."""
+    base = os.environ.get("XDG_CONFIG_HOME") or ""
+    if not base.startswith("/"):
+        base = os.path.join(os.environ.get("HOME") or "/", ".config")  # noqa: PTH118
+    known = (root / ".humanize" / "config.json", Path(base, "humanize", "config.json"))
+    return [f"{path} is not read: model, effort and timeout are flags here" for path in known if path.exists()]
 
 
 def _can_commit(root: Path) -> None:
@@ -274,7 +238,7 @@ def _folder(root: Path) -> Path:
 def _finish(made: Loop, root: Path, session: str) -> Loop:
     """Files, the registry, the interpreter, and the line that says so; safe to do again."""
     state = made.state
-    views.publish(made.folder, state, views.pages_of(state, "setup", made.plan()))
+    views.publish(made.folder, state, views.pages_of(state, "setup", made.first_plan()))
     python = os.path.realpath(sys.executable)
     replace_file(registry.state_dir() / "python", (python + "\n").encode())
     crash("setup.python")
@@ -294,18 +258,30 @@ def _announce(root: Path, made: Loop, notes: list[str]) -> None:
     prompt = made.folder / "round-0-prompt.md"
     commands = ", ".join(f"{c['name']} ({c['version'] or c['resolved']})" for c in s.evidence["commands"]) or "none"
     print("=== start-rlcr-loop activated ===")
+    if s.skip_impl:
+        print(f"SKIP-IMPL MODE: straight to the code review of {s.base_commit[:12]}..{s.start_commit[:12]}")
     for key, value in (
-        ("Loop", made.folder), ("Worktree", root), ("Plan", s.plan), ("Branch", s.branch), ("Base", s.base_commit),
+        ("Loop", made.folder), ("Worktree", root), ("Plan", s.plan or "none"), ("Branch", s.branch),
+        ("Base", s.base_commit),
         ("Base branch", s.base_branch), ("Max rounds", s.max), ("Reviewer", s.reviewer), ("Evidence", commands),
         ("Session", f"sha256:{s.session_sha256[:16]}"), ("Prompt", prompt),
     ):  # fmt: skip
         print(f"{key}: {value}")
     for note in notes:
         print(f"Note: {note}")
-    print("Note: whether the Stop hook of your client is trusted was not checked; if it never fires, run")
-    print("      rlcr-stop-gate.sh after each round instead")
+    for line in _unverified(s):
+        print(line)
     print()
     print(prompt.read_text(encoding="utf-8", errors="replace"), end="")
     print(
         "\nThe loop ends when everything is met, at --max rounds, or by cancel-rlcr-loop.sh. Follow the prompt above."
     )
+
+
+def _unverified(s: Setup) -> Iterator[str]:
+    """What only a look at the client could tell, and what to do about it."""
+    asked = "" if s.reviewer == "evidence-only" else f", and whether the reviewer {s.reviewer} answers"
+    yield f"Note: whether your client has the Stop hook registered, enabled and trusted{asked} was not verified here;"
+    doctor = " (kernelpilot doctor)" if shutil.which("kernelpilot") else ""
+    yield f"      your bundle's doctor looks at that{doctor}. Where the hook never fires, run rlcr-stop-gate.sh"
+    yield "      after each round instead"

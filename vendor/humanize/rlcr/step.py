@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from rlcr.model import (
     RULES,
     Adopt,
+    Amend,
     Ask,
     Cancel,
     Decide,
@@ -14,10 +16,12 @@ from rlcr.model import (
     Effect,
     Event,
     Failure,
-    Finding,
+    Gathered,
+    Halt,
     Opinion,
     Outcome,
     Phase,
+    Resume,
     Reviewed,
     Setup,
     State,
@@ -25,6 +29,7 @@ from rlcr.model import (
     Tamper,
     sha256,
 )
+from rlcr.weigh import STALLS, course, evidence_opinion, unmet, weigh
 
 PATIENCE = 3
 """Red gates over one tree, or machinery failures of one class, in a row: then the loop parks."""
@@ -32,17 +37,17 @@ BLOCKS_PER_ROUND = 4
 """Blocks of every kind, red gates included, are capped at this many times ``max``."""
 NOOPS = 2
 """Rounds in a row that may end without a commit."""
-STALLS = 3
-"""Stalled or regressed verdicts in a row that end the loop; one before that asks for a recovery."""
-
 LEGAL: dict[str, tuple[str, ...]] = {
-    "NONE": ("BUILD",),
+    "NONE": ("BUILD", "CODE_REVIEW"),
     "BUILD": ("BUILD", "CODE_REVIEW", "FINALIZE", "PARKED", "CANCEL", "MAXITER", "STOP"),
     "CODE_REVIEW": ("BUILD", "CODE_REVIEW", "FINALIZE", "PARKED", "CANCEL", "MAXITER", "STOP"),
     "FINALIZE": ("BUILD", "CODE_REVIEW", "FINALIZE", "COMPLETE", "PARKED", "CANCEL", "MAXITER", "STOP"),
-    "PARKED": ("BUILD", "CODE_REVIEW", "FINALIZE", "PARKED", "CANCEL"),
+    "PARKED": ("BUILD", "CODE_REVIEW", "FINALIZE", "PARKED", "CANCEL", "STOP"),
 }
-"""Which phase may follow which; a terminal is followed by none."""
+"""Which phase may follow which; a terminal is followed by none.
+
+UNEXPECTED follows no event: it is where a loop is laid down whose journal cannot be continued.
+"""
 
 
 class Illegal(ValueError):
@@ -73,13 +78,26 @@ def _simple(state: State, event: Event) -> State:
         return replace(state, tampers=state.tampers + 1)
     if not state.active:
         raise Illegal("the loop is not active")
+    if isinstance(event, Amend):
+        return _amend(state, event)
+    if isinstance(event, Resume):
+        return _resume(state)
+    return replace(state, **_noted(event))
+
+
+def _noted(event: Event) -> dict[str, Any]:
+    """What an event changes that may come at any time while the loop is active."""
     if isinstance(event, Reviewed):
-        return replace(state, review_key=event.key, review=event.verdict)
+        return {"review_key": event.key, "review": event.verdict}
+    if isinstance(event, Gathered):
+        return {"gathered": event}
     if isinstance(event, Cancel):
-        return replace(state, phase="CANCEL", exit_reason=event.why, pending="cancel")
+        return {"phase": "CANCEL", "exit_reason": event.why, "pending": "cancel"}
+    if isinstance(event, Halt):
+        return {"phase": "STOP", "exit_reason": f"user: {event.why}", "pending": "halt"}
     if isinstance(event, Adopt):
-        return replace(state, session_sha256=event.session_sha256, pending="adopt")
-    return _resume(state)
+        return {"session_sha256": event.session_sha256, "pending": "adopt"}
+    raise Illegal(f"no such event: {event!r}")
 
 
 def _setup(state: State, event: Setup) -> State:
@@ -87,8 +105,32 @@ def _setup(state: State, event: Setup) -> State:
         raise Illegal("a second set-up")
     if event.rules != RULES:
         raise Illegal(f"started under rules {event.rules}, this runtime has {RULES}: cancel, and set up again")
-    head, session = event.base_commit, event.session_sha256
-    return State(setup=event, phase="BUILD", session_sha256=session, round_head=head, pending="setup")
+    phase: Phase = "CODE_REVIEW" if event.skip_impl else "BUILD"
+    return State(
+        setup=event, first_setup=event, phase=phase, session_sha256=event.session_sha256, pending="setup",
+        round_head=event.start_commit or event.base_commit, work_expected=not event.skip_impl,
+    )  # fmt: skip
+
+
+def _amend(state: State, event: Amend) -> State:
+    """Judge by something else from here on: what was accepted before was accepted by the old measure."""
+    if event.what not in ("plan", "evidence") or (event.what == "evidence") != (event.evidence is not None):
+        raise Illegal(f"no such amendment: {event.what}")
+    begun = state.begun
+    if event.what == "plan":
+        if not begun.plan:
+            raise Illegal("the loop has no plan")
+        # The criteria may be others now, so the work on them is open again.
+        back: Phase = "CODE_REVIEW" if begun.skip_impl else "BUILD"
+        phase = "PARKED" if state.phase == "PARKED" else back
+        state = replace(state, phase=phase, parked_from=back, work_expected=not begun.skip_impl)
+        begun = replace(begun, plan_sha256=event.sha256)
+    elif event.evidence is not None:
+        begun = replace(begun, evidence=event.evidence)
+    return replace(
+        state, setup=begun, reviewed_head="", review_head="", review_key="", review=None, gathered=None, red_key="",
+        red_count=0, amends=(*state.amends, event), pending=f"amend-{len(state.amends) + 1}",
+    )  # fmt: skip
 
 
 def _resume(state: State) -> State:
@@ -98,7 +140,7 @@ def _resume(state: State) -> State:
         raise Illegal("its blocks are spent: cancel, and set up again")
     return replace(
         state, phase=state.parked_from, red_key="", red_count=0, infra_kind="", infra_count=0, stalls=0,
-        exit_reason="", pending="resume",
+        repeats=0, exit_reason="", pending="resume",
     )  # fmt: skip
 
 
@@ -116,12 +158,21 @@ def _stop(state: State, stop: Stop) -> tuple[State, tuple[Effect, ...]]:
     green = replace(state, red_key="", red_count=0)
     if state.begun.reviewer == "evidence-only":
         return _judge(green, stop, evidence_opinion(stop))
-    if state.phase == "FINALIZE" and stop.head == state.reviewed_head and _unmet(stop) is None:
+    if state.phase == "FINALIZE" and stop.head == state.reviewed_head and unmet(stop) is None:
         return _complete(green, stop)
     if stop.verdict is None:
-        every = state.begun.full_review_round
-        return state, (Ask(phase=state.phase, full=state.phase == "BUILD" and state.round % every == every - 1),)
+        since = state.review_head or state.begun.base_commit
+        return state, (Ask(phase=state.phase, full=_full(state), since=since),)
     return _judge(green, stop, stop.verdict)
+
+
+def _full(state: State) -> bool:
+    """Whether everything is looked at: the first review of a phase, and every Nth round; edits in FINALIZE never."""
+    every = state.begun.full_review_round
+    if not state.review_head:
+        return True
+    first = state.review_phase != state.phase or state.round % every == every - 1
+    return first and state.phase != "FINALIZE"
 
 
 def _settle(state: State, stop: Stop, decide: Decide) -> tuple[State, tuple[Effect, ...]]:
@@ -181,7 +232,8 @@ def _red(state: State, stop: Stop) -> tuple[State, tuple[Effect, ...]]:
     state = replace(state, red_key=key, red_count=count)
     if count >= PATIENCE:
         return _settle(state, stop, _park(state, f"the same red gate {count} times over an unchanged tree", items))
-    headline = f"Round {state.round}: the gate is red, {len(items)} to mend; the round is not over"
+    lane = "the gate is red, in papers and order only" if _repair_only(stop) else "the gate is red"
+    headline = f"Round {state.round}: {lane}, {len(items)} to mend; the round is not over and no review is spent"
     page = f"round-{state.round}-gate.md"
     return _settle(
         state, stop,
@@ -189,43 +241,34 @@ def _red(state: State, stop: Stop) -> tuple[State, tuple[Effect, ...]]:
     )  # fmt: skip
 
 
-def _unmet(stop: Stop) -> tuple[str, ...] | None:
-    """What the evidence commands say is still missing; None when all of them call the task done."""
-    left = [check for check in stop.checks if not check.met]
-    if not left:
-        return None
-    return tuple(word for check in left for word in (check.missing or (check.why or f"{check.name}: not done",)))
+PAPERS = ("summary", "contract", "tracker", "clean", "head", "branch", "humanize")
+"""Our own rules whose findings say nothing about the work itself."""
 
 
-def evidence_opinion(stop: Stop) -> Opinion:
-    """The verdict of the evidence alone: complete iff there is evidence, it passed, and it calls the task done."""
-    unmet = _unmet(stop) if stop.checks else ("no evidence command has run",)
-    if unmet is None:
-        return Opinion(verdict="complete", mainline="advanced", text="gate passed and done")
-    return Opinion(verdict="continue", mainline="unknown", unmet=unmet, text="gate passed, not done yet")
-
-
-def blocking(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """P0 and P1, and whatever has no known priority: what is not understood is not waved through."""
-    return tuple(f for f in findings if f.priority not in ("P2", "P3"))
+def _repair_only(stop: Stop) -> bool:
+    """Whether everything that stands against a Stop is mended without touching the work."""
+    ours = all(p.severity == "repair" or p.rule in PAPERS for p in stop.problems)
+    asked = (check for check in stop.checks if not check.passed)
+    return ours and all(
+        check.problems and all(p.severity in ("repair", "trend") for p in check.problems) for check in asked
+    )
 
 
 def _judge(state: State, stop: Stop, said: Opinion) -> tuple[State, tuple[Effect, ...]]:
-    held = blocking(said.findings)
-    unmet = (said.unmet or ()) + (_unmet(stop) or () if said.verdict == "complete" else ())
-    queued = {f.id: f for f in (*state.queued, *said.findings) if f not in held}
-    stalls = state.stalls + 1 if said.mainline in ("stalled", "regressed") else 0
-    state = replace(
-        state, infra_kind="", infra_count=0, open=held, queued=tuple(queued.values()), mainline=said.mainline,
-        stalls=stalls, noops=state.noops + 1 if stop.noop else 0,
-    )  # fmt: skip
-    items = tuple(f"[{f.priority}] {f.id} {f.file}:{f.line} {f.claim}" for f in held) + unmet
-    outside = bool(held) and all(f.locus in ("plan", "external") for f in held)
-    if said.verdict == "blocked" or (outside and not unmet):
+    state, found = weigh(state, stop, said)
+    held = found.held
+    items = tuple(f"[{f.priority}] {f.id} {f.file}:{f.line} {f.claim}" for f in held) + found.unmet
+    inside = any(f.locus not in ("plan", "external") for f in held)
+    # What the worker can still mend, or the evidence still wants, is no reason to end.
+    outside = bool(held) and not inside and not found.unmet and unmet(stop) is None
+    if (said.verdict == "blocked" and not inside) or outside:
+        if held and all(f.locus == "plan" for f in held):
+            return _end(state, stop, "STOP", "plan-conflict: what is left asks for another plan", items)
         return _end(state, stop, "STOP", "blocked: what is left cannot be done from inside the loop", items)
-    if stalls >= STALLS:
-        return _end(state, stop, "STOP", f"stalled: {stalls} verdicts in a row saw no progress", items)
-    if said.verdict == "complete" and not held and not unmet:
+    if state.stuck >= STALLS:
+        why = "saw no progress" if state.stalls >= STALLS else "changed nothing that was open"
+        return _end(state, stop, "STOP", f"stalled: {state.stuck} verdicts in a row {why}", items)
+    if said.verdict == "complete" and not held and not found.unmet:
         return _accepted(state, stop)
     phase: Phase = "BUILD" if state.begun.reviewer == "evidence-only" or state.phase == "BUILD" else "CODE_REVIEW"
     return _next(state, stop, phase, f"Round {stop.round} is over; round {stop.round + 1} begins", items)
@@ -254,11 +297,13 @@ def _next(
         return _end(state, stop, "MAXITER", f"--max {state.begun.max} is reached", items)
     asks = bool(items) or phase == state.phase
     state = replace(state, work_expected=asks, round_head=stop.head, round_tree=stop.tree)
-    drift = state.stalls == STALLS - 1
     page = f"round-{after}-prompt.md"
     return _settle(
         state, stop,
-        Decide(outcome="block", phase=phase, round=after, headline=headline, items=items, page=page, drift=drift),
+        Decide(
+            outcome="block", phase=phase, round=after, headline=headline, items=items, page=page,
+            drift=state.stuck == STALLS - 1, course=course(stop),
+        ),
     )  # fmt: skip
 
 

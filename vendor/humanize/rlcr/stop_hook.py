@@ -184,7 +184,7 @@ def _judge(session: str, folder: Path, before: int, payload: dict[str, Any], dea
         loop.sure(repeated=latest)
         return answer(loop.state, folder)
     head = repo.git(loop.worktree, "rev-parse", "HEAD").strip()
-    tampers = restore.restore(folder, loop.journal, loop.plan())
+    tampers = restore.restore(folder, loop.journal, loop.first_plan())
     if loop.was_torn:
         tampers.append(Tamper(what="journal.jsonl ended in half a line, now set aside", path="journal.jsonl"))
     for tamper in tampers:

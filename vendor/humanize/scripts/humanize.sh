@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Defines the shell function `humanize` for bash and zsh:
-#     source ".../humanize/scripts/humanize.sh"; humanize monitor rlcr [--once] [--json]
+#     source ".../humanize/scripts/humanize.sh"
+#     humanize monitor rlcr [--once] [--json]; humanize rlcr COMMAND [options]
 # Run instead of sourced, it does the same once. Leaves no variable behind and changes no shell option.
 
 if [ -z "${BASH_VERSION-}${ZSH_VERSION-}" ]; then
@@ -41,7 +42,9 @@ _humanize_usage() {
         'usage: humanize monitor rlcr [--once] [--json]' \
         '  shows the newest loop of the git repository you are in, again every 2 s until Ctrl-C' \
         '  --once  print once and end' \
-        '  --json  print one JSON object and end'
+        '  --json  print one JSON object and end' \
+        '       humanize rlcr COMMAND [options]' \
+        '  the commands of the loop: humanize rlcr --help lists them'
 }
 
 # Prints an interpreter of Python 3.10 or newer: the one that set the loop up, else the first on PATH.
@@ -83,6 +86,10 @@ humanize() {
     'monitor rlcr')
         shift 2
         _humanize_monitor "$@"
+        ;;
+    'rlcr '*)
+        shift
+        "$(_humanize_root)/scripts/rlcr" "$@"
         ;;
     '-h ' | '--help ') _humanize_usage ;;
     *)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
+from rlcr import criteria
 from rlcr.review import markers, schema
 from rlcr.review.model import BLOCKING, Ac, Finding, Infra, Request, Verdict
+from rlcr.review.proof import Proof, place, proof
 
 _FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.S)
-_NO_REFERENCE = re.compile(r"\W*(?:none|n/?a|nil|null|no evidence|unknown|tbd|todo)?\W*", re.I)
-_EVIDENCE_LIMIT = 4 << 20
+_JSON = re.compile(r"\{|\[(?!P\d\])")
+_ANSWER = re.compile(r'\{\s*"(?:verdict|mainline|acs|findings)"\s*:')
+_NAMED = 30
+_SILENT = Ac(id="", status="unmet", evidence="")
 
 
 def judge(message: str, request: Request, *, token: str) -> Verdict | Infra:
@@ -23,7 +26,7 @@ def judge(message: str, request: Request, *, token: str) -> Verdict | Infra:
         return Infra(kind="empty", detail="the reviewer ended without a final message")
     fenced = _FENCE.match(text)
     body = fenced[1].strip() if fenced else text
-    if body.startswith(("{", "[")):
+    if _JSON.match(body):
         try:
             return settle(schema.verdict(schema.loads(body)), request)
         except schema.Malformed as bad:
@@ -32,58 +35,97 @@ def judge(message: str, request: Request, *, token: str) -> Verdict | Infra:
         return Infra(kind="echo", detail="the final message repeats the prompt")
     if markers.is_error(text):
         return Infra(kind="error-banner", detail=_first_line(text))
+    if _ANSWER.search(text):
+        return Infra(kind="bad-json", detail="an answer object stands among other text: which one counts?")
     found = markers.verdict(text)
     if found is None:
         return Infra(kind="no-verdict", detail=f"no verdict in the final message, which opens: {_first_line(text)}")
-    return settle(found, request)
+    return settle(replace(found, acs=_spoken(found, request)), request, spoken=True)
 
 
 def _first_line(text: str) -> str:
     return text.strip().splitlines()[0][:200]
 
 
-def settle(found: Verdict, request: Request) -> Verdict:
-    """The verdict after our own rules.
+def _spoken(found: Verdict, request: Request) -> tuple[Ac, ...]:
+    """What a marker says of the criteria: ``COMPLETE`` stands for all of them, but only over evidence that passed."""
+    shown = proof(request, ())
+    good = found.verdict == "complete" and bool(shown.passed)
+    cited = ", ".join(shown.passed)
+    names = {_canon(one): one for one in request.acs}.values()
+    return tuple(Ac(id=one, status="met" if good else "unmet", evidence=cited) for one in names)
 
-    A criterion is met only with a reference to evidence made at the reviewed commit; nothing is complete beside an
-    unmet criterion or an open P0 or P1; every finding gets an id that a reviewer cannot choose.
+
+def settle(found: Verdict, request: Request, *, spoken: bool = False) -> Verdict:
+    """The verdict after our own rules, which the worker reads above the reviewer's text.
+
+    Every criterion of the plan is judged, by silence as unmet; it is met only with a reference that stands at the
+    reviewed commit. Nothing is complete beside a criterion that is not met or an open P0 or P1. Every finding gets an
+    id that a reviewer cannot choose. ``spoken``: the answer had no place for criteria. Raises schema.Malformed.
     """
-    current = _evidence_is_current(request)
-    acs = tuple(_held(ac, current=current) for ac in found.acs)
-    findings = _named(found.findings, {finding.id for finding in request.prior_open})
-    open_end = any(ac.status == "unmet" for ac in acs) or any(f.priority in BLOCKING for f in findings)
-    outcome = "continue" if found.verdict == "complete" and open_end else found.verdict
-    return replace(found, verdict=outcome, acs=acs, findings=findings)
+    acs, notes = _judged(found.acs, request)
+    if spoken:
+        empty = found.verdict == "complete" and any(ac.status != "met" for ac in acs)
+        notes = ["COMPLETE without an evidence command that passed at HEAD meets no criterion"] if empty else []
+    findings = _named(found.findings, request)
+    left = any(ac.status != "met" for ac in acs) or any(f.priority in BLOCKING for f in findings)
+    outcome = "continue" if found.verdict == "complete" and left else found.verdict
+    head = "The runtime on this review:\n" + "".join(f"- {note}\n" for note in notes) + "\n" if notes else ""
+    return replace(found, verdict=outcome, acs=acs, findings=findings, text=(head + found.text)[: schema.LONGEST])
 
 
-def _held(ac: Ac, *, current: bool) -> Ac:
-    if ac.status == "met" and (not current or _NO_REFERENCE.fullmatch(ac.evidence)):
-        return replace(ac, status="unmet")
-    return ac
+def _judged(said: tuple[Ac, ...], request: Request) -> tuple[tuple[Ac, ...], list[str]]:
+    """Every criterion with the status that it comes to, in the plan's order, and what was not taken as it was said."""
+    by_id: dict[str, Ac] = {}
+    for ac in said:
+        key = _canon(ac.id)
+        if key in by_id:
+            raise schema.Malformed(f"answer.acs: {ac.id[:40]!r} is judged twice")
+        by_id[key] = replace(ac, id=ac.id[:80])
+    wanted = {_canon(one): one for one in request.acs} or {key: ac.id for key, ac in by_id.items()}
+    shown = proof(request, (ac.evidence for ac in by_id.values() if ac.status == "met"))
+    acs = tuple(_held(replace(by_id.get(key, _SILENT), id=one), shown) for key, one in wanted.items())
+    return acs, list(_notes(by_id, wanted, acs))
 
 
-def _evidence_is_current(request: Request) -> bool:
-    """False when the evidence file is missing or says it was made at another commit."""
-    try:
-        found = _read_json(request.evidence_path)
-    except (OSError, ValueError, RecursionError):
-        return False
-    return not isinstance(found, dict) or found.get("head", request.head) == request.head
+def _canon(name: str) -> str:
+    """``AC-1`` for "ac 1", "AC1" and "**AC-01**"; a name that holds no such id, or two of them, is itself."""
+    found = {".".join(str(int(part[:9])) for part in number.split(".")) for number in criteria.ID.findall(name)}
+    return f"AC-{found.pop()}" if len(found) == 1 else name.strip().casefold()
 
 
-def _read_json(path: Path) -> object:
-    with path.open("rb") as file:
-        found: object = json.loads(file.read(_EVIDENCE_LIMIT))
-    return found
+def _held(ac: Ac, shown: Proof) -> Ac:
+    return ac if ac.status != "met" or shown.cited(ac.evidence) else replace(ac, status="unmet")
 
 
-def _named(found: tuple[Finding, ...], known: set[str]) -> tuple[Finding, ...]:
+def _notes(said: dict[str, Ac], wanted: dict[str, str], acs: tuple[Ac, ...]) -> Iterator[str]:
+    status = dict(zip(wanted, acs, strict=True))
+    for what, names in (
+        ("called met without evidence at HEAD", [n for k, n in wanted.items() if _lost(said.get(k), status[k])]),
+        ("not judged, so not met", [n for k, n in wanted.items() if k not in said]),
+        (
+            "deferred is not met: only an amended plan drops a criterion",
+            [n for k, n in wanted.items() if status[k].status == "deferred"],
+        ),
+        ("not in the plan, so of no account", [ac.id for k, ac in said.items() if k not in wanted]),
+    ):
+        if names:
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            yield f"{', '.join(' '.join(name.split())[:40] for name in names[:_NAMED])}{more}: {what}"
+
+
+def _lost(said: Ac | None, now: Ac) -> bool:
+    return said is not None and said.status == "met" and now.status != "met"
+
+
+def _named(found: tuple[Finding, ...], request: Request) -> tuple[Finding, ...]:
+    """Each finding once, the gravest first, under an id of ours."""
+    known = {finding.id for finding in (*request.prior_open, *request.queued)}
     named: dict[str, Finding] = {}
-    for finding in found:
-        key = finding.id if finding.id in known else finding_id(finding.file, finding.claim)
-        kept = named.get(key)
-        if kept is None or finding.priority < kept.priority:
-            named[key] = replace(finding, id=key)
+    for finding in sorted(found, key=lambda one: one.priority):
+        file = place(finding.file, request.worktree)
+        key = finding.id if finding.id in known else finding_id(file, finding.claim)
+        named.setdefault(key, replace(finding, id=key, file=file))
     return tuple(named.values())
 
 

@@ -52,7 +52,7 @@ def environment() -> dict[str, str]:
 
 
 class Codex:
-    """``codex exec`` in its read-only sandbox."""
+    """``codex exec`` in its read-only sandbox, without the instructions and settings that lie in the repository."""
 
     def argv(self, call: Call) -> list[str] | Infra:
         """See Client."""
@@ -64,6 +64,11 @@ class Codex:
         answer.write_text(json.dumps(schema.SCHEMA), encoding="utf-8")
         command = [call.program, "exec", "--sandbox", "read-only", "--output-schema", str(answer)]
         command += ["--output-last-message", str(_message_path(call)), *hooks_off]
+        # Whoever is reviewed can write AGENTS.md, .codex/config.toml and .codex/skills there, and so speak for us.
+        place = json.dumps(str(request.worktree), ensure_ascii=False)
+        untrusted = f'projects={{{place}={{trust_level="untrusted"}}}}'
+        for setting in ("project_doc_max_bytes=0", "skills.include_instructions=false", untrusted):
+            command += ["-c", setting]
         if request.model:
             command += ["-m", request.model]
         if request.effort:
@@ -121,13 +126,14 @@ def _without_hooks(call: Call) -> list[str] | Infra:
 
 
 class Claude:
-    """``claude -p`` in plan mode, with every hook off."""
+    """``claude -p`` in plan mode, with every hook off and without what lies in the repository: see Codex."""
 
     def argv(self, call: Call) -> list[str] | Infra:
         """See Client."""
         request = call.request
         command = [call.program, "-p", "--output-format", "json", "--json-schema", json.dumps(schema.SCHEMA)]
         command += ["--permission-mode", "plan", "--settings", '{"disableAllHooks":true}']
+        command += ["--setting-sources", "user", "--strict-mcp-config", "--disallowedTools", "Edit,Write,NotebookEdit"]
         if request.model:
             command += ["--model", request.model]
         if request.effort:

@@ -104,3 +104,12 @@ class Request:
     model: str
     effort: str
     full: bool
+    since: str = ""
+    """Commit of the last review; what changed after it is the scope of a review that is not ``full``."""
+    changed: tuple[str, ...] = ()
+    """Files that changed since then."""
+    queued: tuple[Finding, ...] = ()
+    acs: tuple[str, ...] = ()
+    """Every acceptance criterion of the plan: each has to be judged."""
+    amends: tuple[str, ...] = ()
+    """Why the plan or the evidence commands were changed while the loop ran."""

@@ -10,7 +10,8 @@ from rlcr.review.model import Finding, Request
 TEMPLATES = Path(__file__).resolve().parents[2] / "prompt-template"
 _TASKS = {"BUILD": "review-build.md", "CODE_REVIEW": "review-code.md", "FINALIZE": "review-finalize.md"}
 _CLAIM = 300
-_LISTED = 60
+_LISTED, _FILES, _AMENDS = 60, 60, 20
+_ACS = 300
 
 
 def prompt_for(request: Request, *, token: str = "") -> str:
@@ -20,7 +21,7 @@ def prompt_for(request: Request, *, token: str = "") -> str:
     OSError when a template is missing, KeyError or ValueError when one is damaged.
     """
     task = _read(_TASKS.get(request.phase, _TASKS["BUILD"]))
-    scope = _read("review-full.md" if request.full or not request.prior_open else "review-scoped.md")
+    scope = _read("review-full.md" if request.full or not request.since else "review-scoped.md")
     known = {
         "base": request.base_commit,
         "head": request.head,
@@ -31,6 +32,11 @@ def prompt_for(request: Request, *, token: str = "") -> str:
         "summary": str(request.summary_path),
         "evidence": str(request.evidence_path),
         "open": _listed(request.prior_open),
+        "queued": _listed(request.queued),
+        "since": request.since,
+        "changed": _bounded([_line(path) for path in request.changed], _FILES, "in the diff"),
+        "criteria": _criteria(request.acs),
+        "amends": _amends(request),
         "token": token,
     }
     parts = {"task": task.substitute(known).strip(), "scope": scope.substitute(known).strip()}
@@ -41,13 +47,32 @@ def _read(name: str) -> Template:
     return Template((TEMPLATES / name).read_text(encoding="utf-8"))
 
 
+def _line(text: str) -> str:
+    return " ".join(text.split())[:_CLAIM]
+
+
+def _bounded(lines: list[str], most: int, where: str) -> str:
+    more = [f"- and {len(lines) - most} more, {where}"] if len(lines) > most else []
+    return "\n".join([f"- {line}" for line in lines[:most]] + more) or "(none)"
+
+
 def _listed(findings: tuple[Finding, ...]) -> str:
-    if not findings:
-        return "(none)"
     lines = [
-        f"- {f.id} {f.priority} {f.locus} {f.file or '(no file)'}:{f.line} {' '.join(f.claim.split())[:_CLAIM]}"
-        for f in findings[:_LISTED]
+        f"{f.id} {f.priority} {f.locus} {_line(f.file) or '(no file)'}:{f.line} {_line(f.claim)}" for f in findings
     ]
-    if len(findings) > _LISTED:
-        lines.append(f"- and {len(findings) - _LISTED} more, listed in findings.jsonl beside the summary")
-    return "\n".join(lines)
+    return _bounded(lines, _LISTED, "in findings.jsonl beside the report")
+
+
+def _criteria(acs: tuple[str, ...]) -> str:
+    if not acs:
+        return "the plan numbers none: give each criterion that it states a short id of its own"
+    return ", ".join(acs[:_ACS]) + (f", and {len(acs) - _ACS} more in the plan" if len(acs) > _ACS else "")
+
+
+def _amends(request: Request) -> str:
+    """One paragraph, empty where nothing was changed by the way."""
+    if not request.amends:
+        return ""
+    first = request.loop_dir / "plan.md"
+    listed = _bounded([_line(text) for text in request.amends[-_AMENDS:]], _AMENDS, "in the journal")
+    return _read("review-amends.md").substitute(first=first, amends=listed).strip() + "\n\n"

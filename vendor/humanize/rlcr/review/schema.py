@@ -14,6 +14,7 @@ from rlcr.review.model import Ac, AcStatus, Finding, Locus, Mainline, Outcome, P
 
 LONGEST = 20_000
 """Characters of one string in an answer; a longer one is cut, never refused."""
+LAST_LINE = 10**7
 
 
 def _object(**properties: object) -> dict[str, object]:
@@ -75,7 +76,7 @@ def verdict(answer: object) -> Verdict:
     """The verdict in a decoded answer; finding ids are the reviewer's own. Raises Malformed."""
     _check(answer, SCHEMA, "answer")
     found: dict[str, Any] = answer  # type: ignore[assignment]
-    acs = tuple(Ac(id=a["id"].strip(), status=a["status"], evidence=a["evidence"].strip()) for a in found["acs"])
+    acs = tuple(Ac(id=a["id"].strip(), status=a["status"], evidence=a["evidence"][:LONGEST]) for a in found["acs"])
     repeated = _repeated(ac.id for ac in acs)
     if repeated:
         raise Malformed(f"answer.acs: {repeated!r} is judged twice")
@@ -88,7 +89,7 @@ def verdict(answer: object) -> Verdict:
                 id=f["id"].strip(),
                 priority=f["priority"],
                 file=f["file"].strip(),
-                line=max(f["line"], 0),
+                line=min(max(f["line"], 0), LAST_LINE),
                 claim=f["claim"].strip()[:LONGEST],
                 locus=f["locus"],
             )
