@@ -1,8 +1,9 @@
 """A model that says what a script says, on loopback, in the dialects of both clients: no network, no account.
 
 Serves POST /v1/responses (Codex) and POST /v1/messages (Claude Code). A turn of the script is used up by a request
-that offers a shell tool; any other request (a title, a count of tokens) gets a short fixed answer. A ``Reply`` reads
-the request before it answers, as a model does; an ``Answer`` is given in the form that the client asks for.
+that offers a shell tool or wants its answer in a schema; any other request (a title, a count of tokens) gets a short
+fixed answer. A ``Reply`` reads the request before it answers, as a model does; an ``Answer`` is given in the form that
+the client asks for.
 """
 
 from __future__ import annotations
@@ -57,10 +58,18 @@ class Answer:
 
 
 @dataclass(frozen=True)
+class Tool:
+    """The agent calls a tool of Claude Code's by its name, whether it was offered or not."""
+
+    name: str
+    words: dict[str, Any]
+
+
+@dataclass(frozen=True)
 class Reply:
     """What the agent makes of the request: ``to`` gets its body."""
 
-    to: Callable[[dict[str, Any]], Say | Shell]
+    to: Callable[[dict[str, Any]], Say | Shell | Tool]
 
 
 @dataclass(frozen=True)
@@ -70,7 +79,7 @@ class Wait:
     session: str
 
 
-Spoken = Say | Shell | Fail | Answer | Wait
+Spoken = Say | Shell | Tool | Fail | Answer | Wait
 Turn = Spoken | Reply
 
 
@@ -118,7 +127,7 @@ class Model:
             turn: Spoken = Wait(wait)
             number = next(WAITS)
         else:
-            turn, number = self._next(body, offered) if shell else (Say("ok"), 0)
+            turn, number = self._next(body, offered) if shell or STRUCTURED in offered else (Say("ok"), 0)
         if isinstance(turn, Answer) and STRUCTURED not in offered:
             turn = Say(json.dumps(turn.data))
         if isinstance(turn, Fail) or not path.endswith(("/responses", "/messages")):
@@ -193,6 +202,8 @@ def whole_message(turn: Spoken, shell: str, number: int) -> dict[str, Any]:
     if isinstance(turn, Shell):
         words = {ARGUMENT[shell]: turn.command, "description": "scripted", "timeout": 600_000}
         block = {"type": "tool_use", "id": f"toolu_{number}", "name": shell, "input": words}
+    elif isinstance(turn, Tool):
+        block = {"type": "tool_use", "id": f"toolu_{number}", "name": turn.name, "input": turn.words}
     elif isinstance(turn, Answer):
         block = {"type": "tool_use", "id": f"toolu_{number}", "name": STRUCTURED, "input": turn.data}
     else:
@@ -203,7 +214,7 @@ def whole_message(turn: Spoken, shell: str, number: int) -> dict[str, Any]:
         "role": "assistant",
         "model": "scripted",
         "content": [block],
-        "stop_reason": "tool_use" if isinstance(turn, (Shell, Answer)) else "end_turn",
+        "stop_reason": "tool_use" if isinstance(turn, (Shell, Tool, Answer)) else "end_turn",
         "stop_sequence": None,
         "usage": {"input_tokens": 1, "output_tokens": 1},
     }

@@ -10,6 +10,29 @@ import pytest
 
 from tests import referee_sim
 
+MEASURES = (
+    "hostile/",
+    "clients/",
+    "cli/test_end_to_end",
+    "cli/test_help",
+    "test_demo",
+    "test_dispatcher",
+    "test_executors_local",
+    "test_executors_task_python",
+    "test_referee_tuning",
+    "test_runtime_",
+    "test_zoo_mends",
+)
+"""Tests below ``tests/`` that carry the marker ``measures``."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what must not share the machine; ``./install.sh --test`` runs it by itself, after all the others."""
+    here = Path(__file__).parent
+    for item in items:
+        if str(item.path.relative_to(here)).startswith(MEASURES):
+            item.add_marker(pytest.mark.measures)
+
 
 @pytest.fixture(autouse=True, scope="session")
 def _private_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:

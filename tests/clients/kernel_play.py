@@ -106,7 +106,7 @@ def _newest(body: dict[str, Any]) -> str:
 
 
 def kernel_loop(lab: Lab, mention: str, candidate: Candidate) -> None:
-    """From the prompt card to COMPLETE: four red gates, each mended by the words that the agent was given."""
+    """From the first sentence to COMPLETE: four red gates, each mended by the words that the agent was given."""
     lab.fresh(f"{lab.client}-{candidate.slug}-{len(list(lab.work.iterdir()))}")
     agent = _script(Agent(lab, candidate))
     ran = lab.play(f"{mention} {CARD}", agent.script)

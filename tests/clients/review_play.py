@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
-from client_lab import CLONE, Lab, Ran, reason
-from scripted_model import Answer, Say, Shell
+from client_lab import CLONE, Lab, Ran, reason, texts
+from scripted_model import Answer, Reply, Say, Shell, Tool, Turn
 from tests.clients.kernel_play import PAPERS
 
 PLAN = ".humanize/plan.md"
@@ -71,19 +72,23 @@ def reviewed_loop(lab: Lab, reviewer: str) -> None:
 
     turns = [lab.begin(PLAN, reviewer), work(0), Say("A"), work(1), Say("B"), Say("C"), Shell(lab.cancel()), Say("D")]
     evil = [repo / f"evil-{n}" for n in range(2)]
-    write = Shell(
-        f"cd {repo}; touch {evil[0]}; echo evil > note.txt; touch ~/evil; env | grep {GUARD}; git log --oneline"
-    )
-    empty = [Say("It all looks good to me.")] * 2
+    words = f"cd {repo}; touch {evil[0]}; echo evil > note.txt; touch ~/evil; env | grep {GUARD}; git log --oneline"
+    look: Turn = Shell(f"cd {repo} && git log --oneline && cat note.txt")
+    tries: list[Turn] = [Shell(words)]
+    empty: list[Turn] = [Say("It all looks good to me.")]
+    if reviewer == "claude":  # it has no shell, asks twice for the schema, and reads the diff from a file
+        look, empty = Reply(_read_diff), empty * 2
+        tries = [Tool("Bash", {"command": words, "description": "write"}),
+                 Tool("Write", {"file_path": str(evil[1]), "content": "evil"})]  # fmt: skip
     reviews = [
-        Shell(f"cd {repo} && git log --oneline && cat note.txt"), answer("continue", met=False, claim=CLAIM),
-        *(empty if reviewer == "claude" else empty[:1]),
-        write, answer("complete", met=True),
+        look, answer("continue", met=False, claim=CLAIM), *empty, *tries, answer("complete", met=True),
     ]  # fmt: skip
     ran = lab.play("begin", turns, reviews=reviews)
     lab.check(f"{reviewer} reviews: the whole script was played", (len(ran.asked), ran.code) == (len(turns), 0),
               f"{len(ran.asked)} of {len(turns)}, {len(ran.reviewed)} of {len(reviews)}; {ran.err[-600:]}")  # fmt: skip
     _asked(lab, ran, reviewer)
+    diff = "\n".join(texts(ran.reviewed[1])) if len(ran.reviewed) > 1 else ""
+    lab.check(f"{reviewer} reviews: it can see what changed", "round 0" in diff and "7" in diff, diff[-900:])
     first, second = reason(lab, ran, 4), reason(lab, ran, 6)
     lab.check(f"{reviewer} reviews: its finding is the next user message", CLAIM in first, first)
     lab.check(f"{reviewer} reviews: words instead of the schema are no review, and never a pass",
@@ -97,6 +102,12 @@ def reviewed_loop(lab: Lab, reviewer: str) -> None:
     lab.check(f"{reviewer} reviews: it cannot write", not wrote and not clean, (wrote, clean))
     lab.notes.append(f"{reviewer} as a reviewer that tried to write: the verdict of that review is {verdicts[2:]}")
     lab.over()
+
+
+def _read_diff(body: dict[str, Any]) -> Tool:
+    """Open the diff that the prompt names."""
+    found = re.search(r"/\S+/\.diff-for-review\.patch", "\n".join(texts(body)))
+    return Tool("Read", {"file_path": found[0] if found else "/absent"})
 
 
 def _asked(lab: Lab, ran: Ran, reviewer: str) -> None:
@@ -114,6 +125,8 @@ def _asked(lab: Lab, ran: Ran, reviewer: str) -> None:
         given = tools.get("StructuredOutput") or {}
         same = all(given.get(key) == SCHEMA[key] for key in SCHEMA)
         lab.check("claude takes our schema as it is, as a tool", same, given)
+        hands = {"Bash", "Write", "Edit", "NotebookEdit"} & tools.keys()
+        lab.check("claude as a reviewer has no tool that writes or runs anything", tools and not hands, hands)
 
 
 def rerouted(lab: Lab, reviewer: str) -> None:

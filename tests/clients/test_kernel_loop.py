@@ -1,4 +1,4 @@
-"""The main job inside the real clients: from the prompt card to COMPLETE, with a model that does as it is told."""
+"""The main job inside the real clients: from the first sentence to COMPLETE, with a model that does as it is told."""
 
 from __future__ import annotations
 

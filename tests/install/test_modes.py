@@ -117,10 +117,10 @@ def test_all_checks_run_and_one_failure_counts(spied, capsys) -> None:
     calls = said(spied)[::3]
     assert [c.split()[0] for c in calls[:2]] == ["check", "format"]
     assert calls[2] == "-m mypy"
-    assert calls[-1] == "-m pytest"
+    assert calls[-2:] == ["-m pytest -m not measures -n 2 --dist loadfile", "-m pytest -m measures"]
     out = capsys.readouterr().out
     assert "before pytest: 3 of 4 checks passed\n  FAILED: mypy --strict\n" in out
-    assert out.rstrip().endswith("== pytest")
+    assert out.rstrip().endswith("== pytest, what measures")
 
 
 def test_pytest_gets_the_task_pythons_and_nothing_of_the_user(spied, monkeypatch, capsys) -> None:

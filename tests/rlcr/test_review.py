@@ -62,7 +62,7 @@ def test_codex_is_called_read_only_with_hooks_off_and_the_guard_set(
     assert not Path(private).exists()
 
 
-def test_claude_is_called_in_plan_mode_with_hooks_off(bench: Bench) -> None:
+def test_claude_is_called_in_plan_mode_without_a_shell_and_with_hooks_off(bench: Bench) -> None:
     """Breaks when claude may write or its hooks run; its structured answer is read from the result object."""
     bench.fake(
         f"print(json.dumps({{'type': 'result', 'subtype': 'success', 'is_error': False, 'result': 'x',"
@@ -75,7 +75,7 @@ def test_claude_is_called_in_plan_mode_with_hooks_off(bench: Bench) -> None:
     assert argv[:4] + argv[5:] == [
         "-p", "--output-format", "json", "--json-schema",
         "--permission-mode", "plan", "--settings", '{"disableAllHooks":true}', "--setting-sources", "user",
-        "--strict-mcp-config", "--disallowedTools", "Edit,Write,NotebookEdit", "--model", "m",
+        "--strict-mcp-config", "--tools", "Read,Grep,Glob", "--model", "m",
     ]  # fmt: skip
     assert bench.seen()["cwd"] == str(bench.worktree)
 

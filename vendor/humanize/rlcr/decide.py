@@ -17,6 +17,7 @@ from rlcr.model import Ask, Check, Failure, Finding, Gathered, Opinion, Problem,
 from rlcr.step import step
 
 FOR_REVIEW = ".evidence-for-review.json"
+DIFF, DIFF_CAP = ".diff-for-review.patch", 1 << 20
 FINDINGS, TOUCHED = 60, 500
 """Findings, and names, that the journal keeps of one verdict."""
 
@@ -155,6 +156,7 @@ def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
         reviewer=s.reviewer, loop_dir=loop.folder, worktree=loop.worktree, round=stop.round, phase=asked.phase,
         base_commit=s.base_commit, head=stop.head, plan_path=plan,
         summary_path=loop.folder / name, evidence_path=evidence_path,
+        diff_path=_keep_diff(loop, stop.head, "" if full else asked.since),
         prior_open=_asked(state.open), queued=_asked(state.queued), full=full, since=asked.since, changed=changed,
         acs=views.criteria_of(loop.plan() or ""), amends=tuple(f"{a.what}: {a.why}" for a in state.amends),
         deadline_s=min(float(s.timeout_s), deadline - time.monotonic()), model=s.model, effort=s.effort,
@@ -167,6 +169,16 @@ def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
     opinion = replace(opinion, full=full, changed=touched(changed, opinion))
     loop.put(Reviewed(key=key, verdict=opinion), stop.head)
     return replace(stop, verdict=opinion)
+
+
+def _keep_diff(loop: Loop, head: str, since: str) -> Path:
+    """What changed, as a file: first since the last review, where that is the scope, then since the loop's base."""
+    spans = [base for base in (since, loop.state.begun.base_commit) if base]
+    raw = "\n".join(repo.diff(loop.worktree, base, head) for base in spans).encode("utf-8", "replace")
+    if len(raw) > DIFF_CAP:
+        raw = raw[:DIFF_CAP] + b"\n... cut here: read the files themselves\n"
+    replace_file(loop.folder / DIFF, raw)
+    return loop.folder / DIFF
 
 
 def _keep_evidence(loop: Loop, stop: Stop) -> None:

@@ -97,6 +97,16 @@ def changed(root: Path, since: str, head: str) -> tuple[str, ...]:
     return tuple(path for path in listed.split("\0") if path)
 
 
+def diff(root: Path, since: str, head: str) -> str:
+    """Commits and changes between two commits, also of files that the repository's own attributes would hide."""
+    if not since:
+        return ""
+    span = f"{since}..{head}"
+    shown = ("--no-ext-diff", "--no-textconv", "--no-renames", "--text")
+    log = git(root, "log", "--oneline", "--no-decorate", span, "--", check=False)
+    return f"commits {span}\n{log}\n{git(root, 'diff', *shown, span, '--', check=False)}"
+
+
 def look(root: Path, base_commit: str) -> Facts:
     """All facts of a worktree. Raises GitError."""
     head = git(root, "rev-parse", "HEAD").strip()

@@ -126,14 +126,17 @@ def _without_hooks(call: Call) -> list[str] | Infra:
 
 
 class Claude:
-    """``claude -p`` in plan mode, with every hook off and without what lies in the repository: see Codex."""
+    """``claude -p`` that can only read, with every hook off and without what lies in the repository: see Codex.
+
+    It gets no shell: what plan mode thinks of a command is asked of a server, and without one the whole review is lost.
+    """
 
     def argv(self, call: Call) -> list[str] | Infra:
         """See Client."""
         request = call.request
         command = [call.program, "-p", "--output-format", "json", "--json-schema", json.dumps(schema.SCHEMA)]
         command += ["--permission-mode", "plan", "--settings", '{"disableAllHooks":true}']
-        command += ["--setting-sources", "user", "--strict-mcp-config", "--disallowedTools", "Edit,Write,NotebookEdit"]
+        command += ["--setting-sources", "user", "--strict-mcp-config", "--tools", "Read,Grep,Glob"]
         if request.model:
             command += ["--model", request.model]
         if request.effort:

@@ -104,6 +104,8 @@ class Request:
     model: str
     effort: str
     full: bool
+    diff_path: Path | None = None
+    """Commits and changes as text, for a reviewer that runs no command."""
     since: str = ""
     """Commit of the last review; what changed after it is the scope of a review that is not ``full``."""
     changed: tuple[str, ...] = ()

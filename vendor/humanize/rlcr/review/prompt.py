@@ -31,6 +31,7 @@ def prompt_for(request: Request, *, token: str = "") -> str:
         "plan": str(request.plan_path),
         "summary": str(request.summary_path),
         "evidence": str(request.evidence_path),
+        "diff": str(request.diff_path or "(not written down: ask git)"),
         "open": _listed(request.prior_open),
         "queued": _listed(request.queued),
         "since": request.since,
