@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcr import cli, drive_turn, loop, registry, repo, setup, stop_hook
-from rlcr.answer import RESUME, answer
+from rlcr.answer import answer
 from rlcr.decide import Terminated
 from rlcr.drive_agents import AGENTS
 from rlcr.drive_turn import Ended, Record, Turn
@@ -24,7 +24,7 @@ from rlcr.files import Locked, locked
 from rlcr.journal import crash
 from rlcr.loop import Loop
 from rlcr.model import TERMINALS, State, sha256
-from rlcr.options import Refused
+from rlcr.options import RLCR, Refused
 from rlcr.review.logs import log_dir
 from rlcr.step import Illegal
 
@@ -274,7 +274,7 @@ class Driver:
         parked = s.exit_reason if s.phase == "PARKED" else entry.parked if entry else ""
         if parked or said is not None:
             why = parked or (said or {}).get("systemMessage", "the core let go of the loop")
-            _say(f"PARKED: {why}. To go on: {RESUME} resume && {self.given.again()}")
+            _say(f"PARKED: {why}. To go on: {RLCR} resume && {self.given.again()}")
             return 5
         return None
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlcr import options
-from rlcr.answer import RESUME
 from rlcr.drive_agents import AGENTS
-from rlcr.options import Refused
+from rlcr.options import SCRIPTS, Refused
 
 USAGE = """\
 USAGE: rlcr drive --agent codex|claude [PLAN [set-up options]] [options] [-- CLIENT ARGS]
@@ -52,7 +51,7 @@ class Words:
     def again(self) -> str:
         """The command that goes on."""
         limit = [] if self.turn_s == TURN_S else ["--turn-timeout", str(self.turn_s)]
-        return shlex.join([str(RESUME), "drive", "--agent", self.agent, *limit])
+        return shlex.join([str(SCRIPTS / "rlcr"), "drive", "--agent", self.agent, *limit])
 
 
 def parse(words: Sequence[str]) -> Words | None:

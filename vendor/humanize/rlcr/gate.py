@@ -69,7 +69,7 @@ def _repository(state: State, facts: Facts, papers: Papers) -> list[Problem]:
         )
     if s.plan and papers.plan_sha256 != s.plan_sha256:
         what = "the plan is gone" if papers.plan_sha256 is None else "the plan was changed while the loop runs"
-        fix = f"cp {folder_of(s)}/{plan_name(state)} {s.plan}; a change that is meant: rlcr plan amend"
+        fix = f"cp {folder_of(s)}/{plan_name(state)} {s.plan}; a change that is meant: {RLCR} plan amend --why TEXT"
         out.append(Problem(rule="plan", where=s.plan, what=what, fix=fix))
     if facts.tracked:
         where = ", ".join(facts.tracked[:5])

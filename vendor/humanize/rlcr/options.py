@@ -13,7 +13,10 @@ from rlcr.model import REVIEWERS
 HOOK_S = 3600
 """Seconds for which the clients' Stop hook is registered; evidence and review together end before it."""
 MARGIN_S = 60
-SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "setup-rlcr-loop.sh"
+SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
+SCRIPT = SCRIPTS / "setup-rlcr-loop.sh"
+RLCR, CANCEL = (shlex.quote(str(SCRIPTS / name)) for name in ("rlcr", "cancel-rlcr-loop.sh"))
+"""As they are typed in a shell, from wherever."""
 
 USAGE = """\
 USAGE: setup-rlcr-loop.sh PLAN [options]

@@ -8,15 +8,15 @@ from pathlib import Path
 from string import Template
 
 from rlcr import tracker
-from rlcr.answer import RESUME
 from rlcr.forms import FINAL
 from rlcr.gate import folder_of, plan_name
 from rlcr.model import Course, Decide, Opinion, Setup, State, Stop
+from rlcr.options import RLCR
 from rlcr.step import problem_lines
 from rlcr.weigh import STALLS
 
 TEMPLATES = Path(__file__).resolve().parent.parent / "prompt-template"
-REHEARSE = f"{shlex.quote(str(RESUME))} evidence"
+REHEARSE = f"{RLCR} evidence"
 """The command that asks rules and evidence without a Stop."""
 
 
@@ -71,7 +71,7 @@ def round_prompt(state: State, stop: Stop) -> str:
         return page("code-review", round=state.round, max=setup.max, base=setup.base_commit)
     extra = _course(last.course) + _drift(state, last)
     if state.amends:
-        extra += f"\n## Amended by the user\n\n{bullets(amended(state))}\n"
+        extra += f"\n## Amended while the loop ran\n\n{bullets(amended(state))}\n"
     if stop.verdict is not None and stop.verdict.text:
         extra += f"\n## The review\n\n{stop.verdict.text[:16000]}\n"
     if state.queued:
@@ -137,10 +137,14 @@ def gate_text(state: State, stop: Stop) -> str:
             f"\n## {check.name}: {word}, {'done' if check.met else 'not done'} ({check.seconds:.1f} s)\n\n{check.why}\n"
         )
         rest = check.missing + tuple(f"not evaluated: {line}" for line in check.not_evaluated)
-        rest += tuple(f"{p.severity} {p.rule} {p.where}: {p.what}" for p in check.problems if check.passed)
+        rest += tuple(
+            f"{p.severity} {p.rule} {p.where}: {p.what}"
+            for p in check.problems
+            if check.passed or p.severity == "trend"
+        )
         head += f"\n{bullets(rest)}\n" if rest else ""
     if state.amends:
-        head += f"\n## Amended by the user\n\n{bullets(amended(state))}\n"
+        head += f"\n## Amended while the loop ran\n\n{bullets(amended(state))}\n"
     if stop.tampered:
         head += f"\n## Changed by another hand\n\n{bullets(stop.tampered)}\n"
     return head

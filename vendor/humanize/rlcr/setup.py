@@ -17,7 +17,7 @@ from rlcr.files import Locked, locked, replace_file, sync_folder
 from rlcr.journal import crash
 from rlcr.loop import Loop
 from rlcr.model import Cancel, Setup, sha256
-from rlcr.options import HOOK_S, USAGE, Options, Refused, parse
+from rlcr.options import CANCEL, HOOK_S, USAGE, Options, Refused, parse
 
 BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
 
@@ -74,10 +74,7 @@ def _begin(root: Path, options: Options) -> tuple[Loop, list[str]]:
     loop.finish(root)
     old = loop.active(root)
     if old is not None and not _interrupted(old, session, options):
-        raise Refused(
-            f"a loop is already active here: {old.folder}; go on with its newest prompt, or end it with "
-            "cancel-rlcr-loop.sh"
-        )
+        raise Refused(f"a loop is already active here: {old.folder}; go on with its newest prompt, or end it: {CANCEL}")
     other_worktree(session, root)
     made, notes = _checked(root, options, session)
     if old is not None and old.state.begun == _like(made, old.state.begun):
@@ -122,7 +119,10 @@ def other_worktree(session: str, root: Path) -> None:
         return
     folder = Path(entry.loop_dir)
     if (folder / "journal.jsonl").exists() and Loop(folder).state.active and Path(entry.worktree) != root:
-        raise Refused(f"this session has a loop that is already active in {entry.worktree}")
+        raise Refused(
+            f"this session has a loop that is already active in {entry.worktree}: finish it or cancel it there, or, "
+            "in a plain shell, begin with another --session-id"
+        )
 
 
 def _checked(root: Path, options: Options, session: str) -> tuple[Setup, list[str]]:
@@ -273,9 +273,7 @@ def _announce(root: Path, made: Loop, notes: list[str]) -> None:
         print(line)
     print()
     print(prompt.read_text(encoding="utf-8", errors="replace"), end="")
-    print(
-        "\nThe loop ends when everything is met, at --max rounds, or by cancel-rlcr-loop.sh. Follow the prompt above."
-    )
+    print(f"\nThe loop ends when everything is met, at --max rounds, or by {CANCEL}. Follow the prompt above.")
 
 
 def _unverified(s: Setup) -> Iterator[str]:

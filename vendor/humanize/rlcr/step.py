@@ -199,9 +199,13 @@ def problem_lines(stop: Stop) -> tuple[str, ...]:
     out = [f"{p.rule} {p.where}: {p.what}" + (f" -> {p.fix}" if p.fix else "") for p in stop.problems]
     for check in stop.checks:
         # A severity that is not known comes first: what is not understood is not put last.
-        found = sorted(check.problems, key=lambda p: {"repair": 1, "trend": 2}.get(p.severity, 0))
+        found = sorted(check.problems, key=lambda p: p.severity == "repair")
         if not check.passed:
-            words = [f"{check.name} {p.rule} {p.where}: {p.what}" + (f" -> {p.fix}" if p.fix else "") for p in found]
+            # A trend is shown on the gate's page; among what is to be mended it would only mislead.
+            words = [
+                f"{check.name} {p.rule} {p.where}: {p.what}" + (f" -> {p.fix}" if p.fix else "")
+                for p in found if p.severity != "trend"
+            ]  # fmt: skip
             out += words or [f"{check.name}: did not pass (exit {check.exit}) and named no finding"]
     return tuple(out)
 
@@ -314,6 +318,7 @@ def _end(state: State, stop: Stop, phase: Phase, why: str, items: tuple[str, ...
 
 
 def _complete(state: State, stop: Stop) -> tuple[State, tuple[Effect, ...]]:
-    why = "complete: the gate passed at this HEAD in FINALIZE"
+    said = "; ".join(f"{check.name}: {check.why}" for check in stop.checks if check.why)
+    why = "complete: the gate passed at this HEAD in FINALIZE" + (f" ({said[:600]})" if said else "")
     state = replace(state, exit_reason=why, reviewed_head=stop.head)
     return _settle(state, stop, Decide(outcome="COMPLETE", phase="COMPLETE", round=stop.round, headline=why))
