@@ -24,7 +24,7 @@ CLONE = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(CLONE)]
 
 from client_lab import Lab  # noqa: E402 (tests.clients is found by the line above)
-from tests.clients import fetch, kernel_play, plays, review_play  # noqa: E402
+from tests.clients import drive_play, fetch, kernel_play, plays, review_play  # noqa: E402
 
 COMMAND = (
     "KERNELPILOT_PYTHON=PYTHON python scripts/client_check.py --out FILE "
@@ -39,6 +39,7 @@ def both(lab: Lab) -> None:
         plays.idle(lab, name, words)
     plays.strangers(lab)
     plays.places(lab)
+    drive_play.drive_play(lab)
     for reviewer in ("codex", "claude"):
         review_play.reviewed_loop(lab, reviewer)
         review_play.rerouted(lab, reviewer)

@@ -56,17 +56,38 @@ def timed_ms(
     return {"median": statistics.median(found), "min": min(found), "max": max(found), "runs": runs}
 
 
+def stops_ms(top: Path, runs: int, *, env: dict[str, str], prepare: str = "") -> dict[str, object]:
+    """Milliseconds of one Stop, by hyperfine where it is installed; ``prepare`` is a shell line before each run."""
+    scripts = {"stop": f"exec '{HOOK}' <'{top}/payload.json'", "again": prepare or ":"}
+    (top / "payload.json").write_text(json.dumps(PAYLOAD | {"last_assistant_message": "the end"}))
+    for name, line in scripts.items():
+        (top / name).write_text(f"#!/bin/sh\n{line}\n")
+        (top / name).chmod(0o755)
+    stop, again = f"{top}/stop", f"{top}/again"
+    if shutil.which("hyperfine", path=env["PATH"]):
+        report = top / "hyperfine.json"
+        words = f"--runs {runs} --warmup 2 --prepare {again} --export-json {report} --shell none {stop}"
+        subprocess.run(["hyperfine", *words.split()], cwd=top, env=env, check=True, capture_output=True)
+        found = json.loads(report.read_text())["results"][0]
+        return {"timer": "hyperfine", **{k: found[k] * 1000 for k in ("median", "min", "max")}, "runs": runs}
+    times = []
+    for _ in range(runs):
+        subprocess.run([again], check=True)
+        times.append(timed_ms([stop], 1, env=env, cwd=top)["median"])
+    return {"timer": "perf_counter", "median": statistics.median(times), "min": min(times), "max": max(times),
+            "runs": runs}  # fmt: skip
+
+
 def hook_ms(runs: int) -> dict[str, object]:
     """The hook where no session has a loop, and where another session has one."""
     with tempfile.TemporaryDirectory() as home:
         env = {"PATH": os.environ["PATH"], "HOME": home}
-        data = json.dumps(PAYLOAD)
-        out: dict[str, object] = {"no_loop_ms": timed_ms([str(HOOK)], runs, env=env, data=data, cwd=Path(home))}
+        out: dict[str, object] = {"no_loop_ms": stops_ms(Path(home), runs, env=env)}
         state = Path(home, ".local/state/humanize")
         (state / "sessions").mkdir(parents=True)
         (state / "sessions" / f"{'0' * 64}.json").write_text("{}")
         (state / "python").write_text(os.path.realpath(sys.executable) + "\n")
-        out["another_sessions_loop_ms"] = timed_ms([str(HOOK)], runs, env=env, data=data, cwd=Path(home))
+        out["another_sessions_loop_ms"] = stops_ms(Path(home), runs, env=env)
     return out
 
 
@@ -121,26 +142,9 @@ def gate_a_ms(rounds: int, runs: int) -> dict[str, object]:
         top, kept = Path(folder, "at"), Path(folder, "kept")
         env = long_loop(top, rounds)
         shutil.copytree(top, kept, symlinks=True)
-        data = Path(folder, "payload.json")
-        data.write_text(json.dumps(PAYLOAD | {"last_assistant_message": "the end"}))
-        scripts = {"stop": f"exec '{HOOK}' <'{data}'", "again": f"rm -rf '{top}' && cp -a '{kept}' '{top}'"}
-        for name, line in scripts.items():
-            Path(folder, name).write_text(f"#!/bin/sh\n{line}\n")
-            Path(folder, name).chmod(0o755)
-        stop, again = f"{folder}/stop", f"{folder}/again"
-        out: dict[str, object] = {"rounds": rounds, "journal_bytes": _journal_bytes(kept)}
-        if shutil.which("hyperfine", path=env["PATH"]):
-            report = Path(folder, "hyperfine.json")
-            words = f"--runs {runs} --warmup 2 --prepare {again} --export-json {report} --shell none {stop}"
-            subprocess.run(["hyperfine", *words.split()], cwd=folder, env=env, check=True, capture_output=True)
-            found = json.loads(report.read_text())["results"][0]
-            return out | {"timer": "hyperfine", **{k: found[k] * 1000 for k in ("median", "min", "max")}, "runs": runs}
-        times = []
-        for _ in range(runs):
-            subprocess.run([again], check=True)
-            times.append(timed_ms([stop], 1, env=env, cwd=Path(folder))["median"])
-        return out | {"timer": "perf_counter", "median": statistics.median(times), "min": min(times), "max": max(times),
-                      "runs": runs}  # fmt: skip
+        again = f"rm -rf '{top}' && cp -a '{kept}' '{top}'"
+        took = stops_ms(Path(folder), runs, env=env, prepare=again)
+        return {"rounds": rounds, "journal_bytes": _journal_bytes(kept), **took}
 
 
 def _journal_bytes(top: Path) -> int:

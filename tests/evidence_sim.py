@@ -106,6 +106,11 @@ GIT = GitFacts(
     variants={"fused": TREE},
     tracked=frozenset({"artifacts/lineage.jsonl", "contract.toml"}),
 )
+DIGEST = {
+    "artifacts/research-digest.md": "# Research digest\n"
+    + "".join(f"\n## {title}\n\nWhat was found of it.\n" for title in scaffold.RESEARCH_SECTIONS)
+}
+"""The research digest with a few words in each section."""
 GOOD = Evidence(
     root="/repo",
     contract=CONTRACT,
@@ -116,7 +121,7 @@ GOOD = Evidence(
     runs=RUNS,
     git=GIT,
     loop=LOOP,
-    files={f"src/{TASK}/current": "fused\n"},
+    files={f"src/{TASK}/current": "fused\n", ".humanize/kernel-agent/refined-plan.md": "p", **DIGEST},
     sources={f"{VARIANTS}/fused/candidate.py": "def entry(**tensors):\n    pass\n"},
     task=TASK,
 )

@@ -218,6 +218,12 @@ def test_a_journal_is_folded_into_rounds(repo: Path) -> None:
         (0, None, ()), (0, False, ("21:x",)), (1, True, ()),
     ]  # fmt: skip
     assert facts.summaries == {0: "done\n"} and facts.contracts == {1: "Type: reset\n"}
+    for text, finalized in (
+        (None, False), ("# Finalize summary\n\n## Evidence\n\n<!-- fill in -->\n", False), ("## Evidence\n\nx\n", True),
+    ):  # fmt: skip
+        (made.folder / "finalize-summary.md").write_text(text or "")
+        told = collect(repo).loop
+        assert told is not None and told.finalized is finalized
 
 
 def test_an_amendment_is_told_and_what_is_not_known_is_skipped(repo: Path) -> None:

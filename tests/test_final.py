@@ -26,11 +26,12 @@ from kernelpilot_helpers.gate.model import Report, Rule
 from kernelpilot_helpers.policy import POLICY, Policy
 from kernelpilot_helpers.records import Fault
 from kernelpilot_helpers.referee import finishing, gating
-from tests import referee_sim, report_sim
+from tests import evidence_sim, referee_sim, report_sim
 from tests.contract.test_docs import parses
 
 FINAL = "artifacts/FINAL.md"
-RULES = {rule.id: rule for rule in FINAL_RULES}
+RULES = {rule.id: rule for rule in reversed(FINAL_RULES)}
+DIGEST_PATH, DIGEST = next(iter(evidence_sim.DIGEST.items()))
 
 
 def found(rule: str, facts: Evidence) -> list[tuple[str, str, str]]:
@@ -45,6 +46,8 @@ def judged_template(locked_template: Path, tmp_path_factory: pytest.TempPathFact
     for slug, lab in (("fused", FakeLab(speedup=1.3)), ("odd", FakeLab(wrong="tail")), ("wide", FakeLab(speedup=1.2))):
         referee_sim.write_variant(target, slug, f"def entry(**tensors):\n    {slug!r}\n")
         referee_sim.attempt(target, lab, slug)
+    (target / DIGEST_PATH).write_text(DIGEST)
+    proc.commit(target, "research digest", [DIGEST_PATH])
     return target
 
 
@@ -115,7 +118,7 @@ def test_final_text_has_every_section_and_every_claim_cites_what_exists(judged: 
     assert [line[3:] for line in lines if line.startswith("## ")] == list(report.HEADINGS)
     known = {*facts.runs, *(row.version for row in facts.rows), "v001_fused.9", "v002_wide.9"}
     known |= {"contract.toml", "workloads/cases.jsonl", "dispatch/table.json", "artifacts/lineage.jsonl"}
-    known |= {"artifacts/performance-map.json", "artifacts/contract.lock.json"}
+    known |= {"artifacts/performance-map.json", "artifacts/contract.lock.json", "artifacts/loop/journal.jsonl"}
     bare = [c.whole for c in claims(text) if not any(f"[{name}]" in c.whole for name in known)]
     assert bare == []
 
@@ -219,8 +222,8 @@ def test_an_edit_is_named_by_section_line_and_both_texts(judged: Path) -> None:
     assert hit[0] == f"{FINAL}:{line} (Result)"
     assert "+29.0 %" in hit[1] and "the evidence says" in hit[1] and "+20.0 %" in hit[1]
     without = text.replace("## Fallback\n", "")
-    hits = found("31", dataclasses.replace(facts, files={FINAL: without}))
-    assert (FINAL, "section missing: Fallback", "kernelpilot report --final") in hits
+    (hit,) = found("31", dataclasses.replace(facts, files={FINAL: without}))
+    assert hit == (FINAL, "section missing: Fallback (and 1 more difference)", "kernelpilot report --final")
 
 
 def test_a_row_that_says_more_than_its_run_is_named(judged: Path) -> None:
@@ -250,7 +253,8 @@ def test_an_attempt_after_the_inventory_makes_it_stale(judged: Path) -> None:
     finish(judged)
     referee_sim.write_variant(judged, "late", "def entry(**tensors):\n    'late'\n")
     referee_sim.attempt(judged, FakeLab(speedup=0.8), "late")
-    assert any("v004_late" in what for _, what, _ in found("31", report_sim.evidence_of(judged)))
+    (hit,) = found("31", report_sim.evidence_of(judged))
+    assert "4 attempts and rechecks" in hit[1] and hit[2] == "kernelpilot report --final", "one command mends them all"
 
 
 def test_without_a_contract_the_rule_is_not_evaluated(judged: Path) -> None:
@@ -264,8 +268,9 @@ def test_no_attempt_no_stock_taking(locked_template: Path, tmp_path: Path) -> No
     """Breaks if an empty task gets a final page, or a file is left behind by the refusal."""
     repo = tmp_path / "repo"
     shutil.copytree(locked_template, repo)
-    with pytest.raises(Refused, match="no attempt in epoch 1"):
+    with pytest.raises(Refused, match="no attempt in epoch 1") as caught:
         finish(repo)
+    assert parses(caught.value.fix) == ""
     assert not (repo / FINAL).exists()
 
 
@@ -329,7 +334,7 @@ def test_how_to_reproduce_leaves_the_gate_green_when_it_is_followed(judged: Path
 
     assert stale() == []
     referee_sim.attempt(judged, FakeLab(speedup=1.2), "wide", again=True)
-    assert any("(recheck)" in what for what in stale())
+    assert len(stale()) == 1
     assert finishing.finish(judged, clock=referee_sim.clock, judge=finishing.gate_of).commits
     assert stale() == []
 
@@ -346,6 +351,29 @@ def test_the_inventory_says_what_is_lacking_and_no_phase_of_a_loop(judged: Path)
     assert "completed" not in text
     told = [line.split(":")[0] for line in text.split("\n") if line.startswith("- rule ")]
     assert len(told) == len(set(told)) > 5
+
+
+def test_the_inventory_names_every_amendment_and_says_so_when_there_was_none(judged: Path) -> None:
+    """Breaks when what the work was judged by may change, and the page that people read does not tell."""
+    quiet = report_sim.loop(judged)
+    changed = dataclasses.replace(quiet, amends=("plan: AC-3 is 1.2x", "evidence: a new path"))
+
+    def lines(loop: Any) -> list[str]:
+        text = report.final_text(report.final_facts(report_sim.evidence_of(judged, loop=loop), POLICY))
+        return [line for line in text.split("\n") if line.startswith("- Amended while the loop ran: ")]
+
+    assert lines(quiet) == [
+        "- Amended while the loop ran: none, neither plan nor evidence [artifacts/loop/journal.jsonl]"
+    ]
+    assert lines(changed) == [
+        "- Amended while the loop ran: plan: AC-3 is 1.2x [artifacts/loop/journal.jsonl]",
+        "- Amended while the loop ran: evidence: a new path [artifacts/loop/journal.jsonl]",
+    ]
+    assert lines(None) == ["- Amended while the loop ran: not known, no loop is on record."]
+    finish(judged, loop=quiet)
+    assert found("31", report_sim.evidence_of(judged, loop=quiet)) == []
+    (hit,) = found("31", report_sim.evidence_of(judged, loop=changed))
+    assert "AC-3 is 1.2x" in hit[1]
 
 
 def test_an_error_stands_beside_its_limit(judged: Path) -> None:
@@ -375,8 +403,7 @@ def test_the_gate_itself_names_a_byte_added_after_the_inventory(judged: Path) ->
     assert finishing.finish(judged, clock=referee_sim.clock, judge=finishing.gate_of).commits == ()
     with (judged / FINAL).open("ab") as page:
         page.write(b"\n")
-    assert named()[0] == "not committed as it stands"
-    assert len(named()) == 2
+    assert len(named()) == 1 and named()[0].endswith("(and 1 more difference)")
     assert [f for f in gating.gate(judged, final=False).findings if f.rule == "31"] == []
 
 

@@ -358,6 +358,9 @@ def test_done_wants_a_confirmed_target_and_a_finish_lane_that_holds() -> None:
     slow = row(vs_baseline=gain(1.05))
     assert not done(evidence(tuning=HOLDS, rows=(BASELINE, slow))).met
     assert not done(evidence(tuning=HOLDS, rows=(BASELINE, row(confirmed_by=None)))).met
-    assert done(evidence(tuning=HOLDS, rows=(BASELINE, slow, decision("select: stop: 1.05x is the roof")))).met
-    assert not done(evidence(tuning=HOLDS, rows=(BASELINE, slow, decision("stop: x"), decision("select: on")))).met
-    assert done(evidence(rows=(BASELINE, decision("stop: nothing helps", variant="baseline")))).met
+    flat = [row(f"v00{n}_w", round=n, gain=gain(1.001), verdict="AMBIGUOUS", confirmed_by=None, status="rejected",
+                vs_baseline=None, runs=(), reason="flat: x") for n in (2, 3)]  # fmt: skip
+    said = (BASELINE, slow, *flat)
+    assert done(evidence(tuning=HOLDS, rows=(*said, decision("select: stop: 1.05x is the roof")))).met
+    assert not done(evidence(tuning=HOLDS, rows=(*said, decision("stop: x"), decision("select: on")))).met
+    assert done(evidence(rows=(BASELINE, *flat, decision("stop: nothing helps", variant="baseline")))).met

@@ -18,7 +18,8 @@ from kernelpilot_helpers.cli import gate_command
 from kernelpilot_helpers.evidence.model import MISSING, CommitFacts, Evidence, StopFacts, TuningFacts
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.gate import Course
-from kernelpilot_helpers.gate.course import IDEA, course, streak
+from kernelpilot_helpers.gate.course import IDEA, course
+from kernelpilot_helpers.gate.weak import streak
 from kernelpilot_helpers.ledger import Idea, Row, idea_key
 from kernelpilot_helpers.policy import POLICY, Policy
 from kernelpilot_helpers.records import Fault
@@ -224,8 +225,11 @@ def test_the_target_or_a_stop_decision_leads_to_the_finish_lane() -> None:
     assert course(replace(e, tuning=holds, files=files), POLICY).lines == ()
     unconfirmed = row(confirmed_by=None)
     assert leads(at(unconfirmed)) == ("on", 0)
-    stopped = course(at(SHORT, decision("select: stop: the roof")), POLICY)
+    stopped = course(at(SHORT, weak(1), weak(2), decision("select: stop: the roof")), POLICY)
     assert (stopped.kind, stopped.why) == ("finish", "decided: select: stop: the roof")
+    early = (SHORT, weak(1), decision("select: stop: tired"))
+    assert leads(at(*early)) == ("on", 1), "a stop that does not count ends no search"
+    assert leads(at(*early, weak(2), weak(3), weak(4))) == ("decide", 4), "and takes no weak round away"
 
 
 def made() -> PerformanceMap:

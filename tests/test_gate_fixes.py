@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from kernelpilot_helpers import gate
+from kernelpilot_helpers import gate, referee
+from kernelpilot_helpers.cli import COMMANDS
 from kernelpilot_helpers.contract.model import SourcePolicy
 from kernelpilot_helpers.evidence.model import CommitFacts, Evidence, StopFacts
+from kernelpilot_helpers.gate.course import IDEA
 from kernelpilot_helpers.gate.done import done
-from kernelpilot_helpers.gate.facts import SETUP
-from kernelpilot_helpers.ledger import Idea
+from kernelpilot_helpers.gate.facts import ATTEMPT, SETUP
+from kernelpilot_helpers.ledger import Idea, Motivation
 from kernelpilot_helpers.policy import POLICY
+from kernelpilot_helpers.referee import runs
+from kernelpilot_helpers.referee.portable import EXPORT
 from tests.contract.test_docs import parses
 from tests.evidence_sim import (
     BASE,
@@ -61,6 +67,9 @@ MORE: list[Evidence] = [
     evidence(rows=(BASELINE, SHORT)),
     evidence(rows=(BASELINE, SHORT, weak(2), weak(3))),
     evidence(rows=(BASELINE,)),
+    evidence(rows=(BASELINE, decision("select: stop: tired"))),
+    evidence(rows=(BASELINE, row(motivation=Motivation(kind="research", text="t", source_keys=("0" * 16,))))),
+    evidence(rows=(BASELINE, row(tree=OTHER, motivation=Motivation(kind="research", text="t", digest="x")))),
     OUTSIDE,
     replace(OUTSIDE, loop=replace(OUTSIDE.loop or LOOP, phase="CANCEL")),
     loop(stops=(LOOP.stops[0], RED, replace(RED, round=1)), round=2),
@@ -114,6 +123,38 @@ def faults(fix: str) -> list[str]:
 def test_a_fix_can_be_pasted_as_it_is_printed(rule: str, fix: str) -> None:
     """Breaks when a remedy is a usage error, or prose follows a command without being a comment."""
     assert faults(fix) == []
+
+
+def of_the_referee() -> Iterator[str]:
+    """Every text in the referee's modules that begins with one of our commands, its placeholders in upper case."""
+    for page in sorted(Path(referee.__file__).parent.glob("*.py")):
+        nodes = list(ast.walk(ast.parse(page.read_text(encoding="utf-8"))))
+        pieces = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
+            text = ""
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in pieces:
+                text = node.value
+            elif isinstance(node, ast.JoinedStr):
+                parts = (p.value if isinstance(p, ast.Constant) else "NAME" for p in node.values)
+                text = "".join(str(part) for part in parts)
+            name = text.split(" ")[1] if text.startswith("kernelpilot ") and " " in text else ""
+            if name in COMMANDS and "\n" not in text:
+                yield text
+
+
+REFEREE = sorted(set(of_the_referee()))
+IMPORTED = (ATTEMPT.format(name="VARIANT"), IDEA, EXPORT, runs.AGAIN)
+
+
+@pytest.mark.parametrize("fix", [*REFEREE, *IMPORTED])
+def test_a_remedy_of_the_referee_can_be_pasted_too(fix: str) -> None:
+    """Breaks when a refusal outside the gate names a command that is a usage error."""
+    assert faults(fix.replace("{NAME}", "NAME")) == []
+
+
+def test_the_remedies_of_the_referee_are_seen() -> None:
+    """Breaks if the scan above finds nothing to check."""
+    assert len(REFEREE) >= 8 and any(fix.startswith("kernelpilot lock --amend") for fix in REFEREE)
 
 
 def test_the_table_of_fixes_covers_the_rules_and_can_fail() -> None:

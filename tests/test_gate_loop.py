@@ -11,7 +11,7 @@ from kernelpilot_helpers import gate
 from kernelpilot_helpers.evidence.model import CommitFacts, Evidence, StopFacts
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.gate import facts
-from kernelpilot_helpers.gate.rules_loop import gains
+from kernelpilot_helpers.gate.weak import gains
 from kernelpilot_helpers.ledger import Idea
 from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.records import Fault
@@ -106,6 +106,9 @@ def test_the_same_blocker_twice_asks_for_a_narrower_round() -> None:
     assert [(s, "21:artifacts/runs/x" in w) for s, w in found(e, "28")] == [("trend", True)]
     assert found(replace(e, loop=replace(e.loop or LOOP, contracts={2: "Type: milestone"})), "28") == []
     assert found(replace(e, loop=replace(e.loop or LOOP, stops=(LOOP.stops[0], red))), "28") == []
+    papers = ("summary:round-0-summary.md", "contract:x", "tracker:x", "28:x", "33:round-0-summary.md:3", "amend:plan")
+    written = tuple(replace(red, round=n, findings=papers) for n in (0, 1))
+    assert found(replace(e, loop=replace(e.loop or LOOP, stops=(LOOP.stops[0], *written))), "28") == []
 
 
 def test_ten_times_off_the_target_asks_for_another_route() -> None:
@@ -153,11 +156,13 @@ def test_the_end_needs_the_target_or_a_decision_and_only_at_the_end() -> None:
     short = row(vs_baseline=gain(1.05), gain=gain(1.05))
     e = evidence(rows=(BASELINE, short))
     assert found(e, "30") == [] and [s for s, _ in found(e, "30", final=True)] == ["block"]
-    assert found(replace(e, rows=(BASELINE, short, decision("select: stop: roof"))), "30", final=True) == []
+    early = replace(e, rows=(BASELINE, short, decision("select: stop: roof")))
+    assert "0 of 2 weak rounds in a row stand before it" in found(early, "30", final=True)[0][1]
     assert found(GOOD, "30", final=True) == []
     weak = row("v002_b", round=1, gain=gain(1.001), vs_baseline=None, runs=(), verdict="AMBIGUOUS", confirmed_by=None)
     flat = (BASELINE, short, weak, msgspec.structs.replace(weak, version="v003_c", round=2))
     assert "2 weak rounds (round 1, round 2)" in found(replace(e, rows=flat), "30", final=True)[0][1]
+    assert found(replace(e, rows=(*flat, decision("select: stop: roof"))), "30", final=True) == []
     went_on = (*flat, decision("select: continue: 10 % from wider loads"))
     assert "no stop decision" in found(replace(e, rows=went_on), "30", final=True)[0][1]
 

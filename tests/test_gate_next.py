@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner
 
 from kernelpilot_helpers import gate
-from kernelpilot_helpers.cli import group
+from kernelpilot_helpers.cli import gate_command, group
 from kernelpilot_helpers.evidence.model import MISSING, CommitFacts, Evidence, TuningFacts
 from kernelpilot_helpers.gate import facts
 from kernelpilot_helpers.gate.final_facts import FINAL_PATH
@@ -26,7 +27,7 @@ MAP = built(tuned("v001_fused"))
 TABLE: Any = object()
 HOLDS = TuningFacts(map=MAP, table=TABLE)
 
-AT_BASELINE = {f"src/{TASK}/current": "baseline\n"}
+AT_BASELINE = {**GOOD.files, f"src/{TASK}/current": "baseline\n"}
 UNTRIED = replace(
     GIT,
     commits=tuple(replace(c, trees={}) for c in GIT.commits),
@@ -37,10 +38,10 @@ UNTRIED = replace(
 
 NEXT: list[tuple[Evidence, str]] = [
     (evidence(tuning=HOLDS), "kernelpilot report --final"),
-    (evidence(tuning=HOLDS, files={**GOOD.files, "artifacts/FINAL.md": "x"}), "write the round's summary, then stop"),
     (GOOD, "kernelpilot tune"),
     (evidence(tuning=TuningFacts(map=MAP)), "kernelpilot dispatch"),
     (evidence(rows=(BASELINE, row(vs_baseline=gain(1.05)))), "kernelpilot attempt"),
+    (evidence(loop=None, files={k: v for k, v in GOOD.files.items() if "plan" not in k}), "kernelpilot plan"),
     (evidence(loop=None), '"$(kernelpilot root)/vendor/humanize/scripts/setup-rlcr-loop.sh"'),
     (git(nested=("x",)), "rm -rf x/.git  # rule 2, x: a repository inside"),
     (evidence(tuning=HOLDS, loop=replace(LOOP, phase="COMPLETE")), "kernelpilot report --final"),
@@ -63,10 +64,11 @@ def ended(phase: str) -> Evidence:
     """A task that nobody made faster, its stop decision and its inventory, in a loop of this phase."""
     wrong = row(verdict="WRONG", gain=None, vs_baseline=None, confirmed_by=None, status="rejected", reason="wrong.tail")
     base = {"version": "v000_baseline", "variant": "baseline", "tree": BASELINE.tree, "commit": BASELINE.commit}
+    wrong = tuple(msgspec.structs.replace(wrong, version=f"v00{n}_fused", round=n) for n in (1, 2))
     stop = decision("select: stop: the roof", **base)
     commit = CommitFacts(commit="d" * 40, paths=(FINAL_PATH,))
     history = replace(GIT, current_tree=BASELINE.tree, commits=(*GIT.commits, commit))
-    e = evidence(rows=(BASELINE, wrong, stop), files=AT_BASELINE, loop=replace(LOOP, phase=phase), git=history)
+    e = evidence(rows=(BASELINE, *wrong, stop), files=AT_BASELINE, loop=replace(LOOP, phase=phase), git=history)
     return replace(e, files={**AT_BASELINE, FINAL_PATH: final_text(final_facts(e, POLICY))})
 
 
@@ -79,12 +81,44 @@ def test_the_end_is_judged_by_the_rules_of_the_end() -> None:
     for phase, line in (
         ("COMPLETE", "finished: the loop is COMPLETE"),
         ("CANCEL", "finished: the loop is CANCEL"),
+        ("BUILD", "write the round's summary, then stop"),
         ("FINALIZE", "write .humanize/rlcr/x/finalize-summary.md, then stop"),
     ):
         at = ended(phase)
         assert says(at).startswith(line)
+        done = replace(at, loop=replace(at.loop or LOOP, finalized=True))
+        assert phase != "FINALIZE" or says(done).startswith(f"{facts.ASK}  # .humanize/rlcr/x/finalize-summary.md is")
         stale = replace(at, files={**at.files, FINAL_PATH: at.files[FINAL_PATH] + "more\n"})
         assert says(stale).startswith("kernelpilot report --final  # rule 31, artifacts/FINAL.md")
+
+
+def test_a_parked_loop_is_resumed_by_its_command_once_what_parked_it_is_mended() -> None:
+    """Breaks when whoever asks what to do in a parked loop is sent on as if it ran, or does not learn why it waits."""
+    stop = replace(LOOP.stops[1], outcome="PARKED", reason="five red gates over one tree")
+    parked = evidence(
+        rows=(BASELINE, row(vs_baseline=gain(1.05))), loop=replace(LOOP, phase="PARKED", stops=(LOOP.stops[0], stop))
+    )
+    resume = (
+        '"$(kernelpilot root)/vendor/humanize/scripts/rlcr" resume  # once this is mended: five red gates over one tree'
+    )
+    for at in (parked, replace(ended("PARKED"), loop=parked.loop)):
+        assert gate.next_step(at, gate.decide(at, POLICY, final=False)) == resume
+    red = replace(parked, git=replace(GIT, nested=("x",)))
+    assert gate.next_step(red, gate.decide(red, POLICY, final=False)).startswith("rm -rf x/.git  # rule 2")
+
+
+def test_outside_a_client_the_set_up_names_a_reviewer_and_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when the line that next prints in a plain shell is refused there, or a client's own is changed."""
+    e = evidence(loop=None)
+    report = gate.decide(e, POLICY, final=False)
+    for name in ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID"):
+        monkeypatch.delenv(name, raising=False)
+    bare = f"{facts.SETUP} --reviewer evidence-only --session-id NAME"
+    assert gate_command.next_line(e, report) == bare and f"fix: {bare}" in gate_command.text_of(e, report)
+    for name in ("CODEX_THREAD_ID", "CLAUDE_CODE_SESSION_ID"):
+        with monkeypatch.context() as inside:
+            inside.setenv(name, "x")
+            assert gate_command.next_line(e, report) == facts.SETUP
 
 
 def test_next_before_the_lock_goes_plan_stubs_lock() -> None:
@@ -121,8 +155,6 @@ def test_the_command_prints_one_object_even_at_a_wall(tmp_path: Path, monkeypatc
 
 def test_printed_text_is_capped_and_the_json_is_not() -> None:
     """Breaks when hundreds of findings drown the line that says what to do, or are lost from the JSON."""
-    from kernelpilot_helpers.cli import gate_command
-
     many = git(removed=tuple(f"artifacts/{n}" for n in range(300)))
     report = gate.decide(many, POLICY, final=False)
     text = gate_command.text_of(many, report)

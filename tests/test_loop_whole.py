@@ -115,7 +115,9 @@ class World:
             head_variants=held, variants=held, tracked=facts.GIT.tracked | {FINAL_PATH},
         )  # fmt: skip
         loop = replace(facts.LOOP, phase=phase, round=round_, stops=tuple(self.stops))
-        files = {f"src/{facts.TASK}/current": f"{name}\n"} | ({FINAL_PATH: self.final} if self.final else {})
+        files = {f"src/{facts.TASK}/current": f"{name}\n", **facts.DIGEST} | (
+            {FINAL_PATH: self.final} if self.final else {}
+        )
         return facts.evidence(
             rows=tuple(self.rows), runs=self.runs, git=git, loop=loop, files=files, tuning=self.tuning
         )  # fmt: skip

@@ -106,7 +106,7 @@ def test_a_gpu_target_is_refused_before_any_job(tmp_path: Path) -> None:
     with pytest.raises(Refused) as caught:
         locking.lock(repo, amend=False, why="", lab=Watching(), clock=clock, say=quiet)
     assert (caught.value.what, caught.value.where) == (
-        "a GPU target cannot be measured yet", "contract.toml: target.gpu",
+        "this version cannot measure a GPU target", "contract.toml: target.gpu",
     )  # fmt: skip
     assert not (repo / "artifacts/contract.lock.json").exists()
 

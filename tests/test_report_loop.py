@@ -104,6 +104,13 @@ def test_the_end_and_the_reviewer_are_told() -> None:
     assert "the rounds were used up without acceptance" in other
 
 
+def test_what_the_loop_was_judged_by_is_told_with_every_amendment() -> None:
+    """Breaks if a plan that was changed on the way looks like the one that the loop began with."""
+    amended = _Page(page(evidence(loop=loop_facts(amends=("plan: AC-3 is 1.2x", f"evidence: {EVIL}"))))).text
+    assert f"Amended while the loop ran: plan: AC-3 is 1.2x; evidence: {EVIL}" in amended
+    assert "Amended while the loop ran: none, neither plan nor evidence" in _Page(page(evidence())).text
+
+
 def test_a_damaged_journal_is_told_on_the_page() -> None:
     """Breaks if a loop is shown as sound while its journal is not."""
     fault = Fault(where="journal.jsonl:4", what="the chain does not hold", fix="see journal.jsonl.torn")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import json
 import re
 import shlex
 import shutil
@@ -16,6 +17,7 @@ DEVICE_LOCK = "device.lock"
 _LOCKS = (DEVICE_LOCK, f"{DEVICE_LOCK}.owner")
 _TABLES = re.compile(r"knowledge-\d+-[0-9a-f]{16}\.sqlite|\.knowledge-\w+\.tmp")
 _DEMO = re.compile(r"kernelpilot-demo(-\d+)?")
+_ENTRY_BYTES_MAX = 65536
 _RUNTIME = re.compile(r"[0-9a-f]{64}|\.new-\w+")
 
 
@@ -71,10 +73,26 @@ def _free(lock: Path, held: contextlib.ExitStack) -> bool:
     return True
 
 
+def served(at: Places) -> list[str]:
+    """Warnings, before the Stop hook is taken out: the loops in the registry go on under no hook from then on."""
+    lines = []
+    for path in sorted((at.loops / "sessions").glob("*.json")):
+        try:
+            where = str(json.loads(path.read_bytes()[:_ENTRY_BYTES_MAX])["worktree"])
+        except (OSError, ValueError, LookupError, TypeError):
+            where = str(path)
+        lines.append(
+            f"warning: a loop is active, {where}: without the Stop hook nobody judges it; cancel it there first"
+        )
+    return lines
+
+
 def others(at: Places, here: Path) -> list[str]:
     """Lines on what an install, a demo or a loop may have made and nobody removes for the user."""
     found = [(at.data, "it holds what the manifest does not list")] if at.data.exists() else []
     found += [(at.loops, "the registry of loops, which an active one needs")] if at.loops.exists() else []
+    logs = at.cache.parent / "humanize"
+    found += [(logs, "the logs of loops: what reviewers and driven clients printed")] if logs.exists() else []
     demos = sorted(
         {
             p

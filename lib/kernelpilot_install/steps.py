@@ -93,6 +93,7 @@ def uninstall(o: Options, *, at: Places) -> int:
         _rest(o, at)
         return 0
     if o.dry_run:
+        print("".join(f"{line}\n" for line in leftovers.served(at)), end="")
         for entry in reversed(Book(at.manifest).manifest.entries):
             verdict = judge(entry)
             if verdict.act != "gone" or entry.kind == "dir":
@@ -100,6 +101,7 @@ def uninstall(o: Options, *, at: Places) -> int:
         print("\n".join(leftovers.clear_cache(at, dry_run=True)) or "no cache of ours to remove")
         print("dry run: nothing was changed")
         return 0
+    print("".join(f"{line}\n" for line in leftovers.served(at)), end="", flush=True)
     in_codex = trust.left_behind(at)
     own = {str(p) for p in (at.data, *at.data.parents)}
     with locked(at.lock):

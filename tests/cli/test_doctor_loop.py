@@ -76,6 +76,19 @@ def test_a_gate_that_never_ran_is_said(world: World, tmp_path: Path) -> None:
     assert "rlcr-stop-gate.sh" in said.fix
     session(world, world.folder, last_fired="2026-11-30T08:00:00Z", fired=3, last_outcome="block")
     assert world.one("heartbeat").what == "the hook last fired 2026-11-30T08:00:00Z (3 times, last: block)"
+    session(world, world.folder, last_fired="2026-11-30T08:00:00Z", fired=3, last_outcome="block", asked=2)
+    assert world.one("heartbeat").what.endswith("(3 times, last: block); judged without it 2 times")
+    asked = {"last_fired": "", "fired": 0, "asked": 4, "last_asked": "2026-11-30T09:00:00Z", "last_outcome": "block"}
+    session(world, world.folder, **asked, asked_by="hand")
+    said = world.one("heartbeat")
+    assert said.status == "warn" and "rlcr-stop-gate.sh" in said.fix
+    assert (
+        said.what
+        == "the hook never fired in L; its Stops were judged by hand (4 times, last 2026-11-30T09:00:00Z: block)"
+    )
+    session(world, world.folder, **asked, asked_by="drive")
+    said = world.one("heartbeat")
+    assert said.status == "ok" and "driven by rlcr drive" in said.what and "4 times" in said.what
     session(world, world.folder, last_fired="2026-11-30T08:00:00Z", parked="the journal cannot be read")
     assert world.one("heartbeat").status == "warn"
 

@@ -13,7 +13,7 @@ from kernelpilot_helpers import __main__ as boundary
 from kernelpilot_helpers import cli
 from kernelpilot_helpers.attempt.job import Job
 from kernelpilot_helpers.attempt.raw import Died, Event, Raw
-from kernelpilot_helpers.cli import lock_command, scratch_output
+from kernelpilot_helpers.cli import common, lock_command, scratch_output
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.referee import floor, scratch
 from kernelpilot_helpers.referee.scratch import Mode
@@ -86,6 +86,14 @@ def test_a_sound_kernel_is_called_so_first(repo: Path, mode: Mode, word: str) ->
     assert lines[0].startswith(f"{word} fused: ") and data["ok"] is True and data["verdict"] == word
 
 
+@pytest.mark.parametrize(("speedup", "word"), [(0.88, "slower"), (1.4, "faster"), (1.02, ""), (0.98, "")])
+def test_a_big_difference_in_a_try_is_called_a_look(repo: Path, speedup: float, word: str) -> None:
+    """Breaks when AMBIGUOUS hides a kernel that is far off, or a look is told as if it were a verdict."""
+    _, lines = look(repo, FakeLab(speedup=speedup))
+    assert "AMBIGUOUS: " in lines[0]
+    assert (f"; looks {word}; not evidence   [" in lines[0]) if word else ("looks" not in lines[0])
+
+
 def test_a_bench_begins_with_the_word_of_its_figures(repo: Path) -> None:
     """Breaks when the word comes twice or not at all."""
     data, lines = look(repo, FakeLab(speedup=0.5), "bench")
@@ -93,7 +101,7 @@ def test_a_bench_begins_with_the_word_of_its_figures(repo: Path) -> None:
     assert lines[0].startswith("REGRESSED fused: ") and lines[0].count("REGRESSED") == 1
 
 
-def test_a_lock_on_a_busy_machine_warns_and_says_what_comes_next(tmp_path: Path) -> None:
+def test_a_lock_on_a_busy_machine_warns(tmp_path: Path) -> None:
     """Breaks when a person learns only from the first verdict that none was possible."""
 
     class Busy(FakeLab):
@@ -105,7 +113,6 @@ def test_a_lock_on_a_busy_machine_warns_and_says_what_comes_next(tmp_path: Path)
     lines = lock_command.words(done).splitlines()
     (warning,) = [line for line in lines if line.startswith("  WARNING: ")]
     assert "floor.noise" in warning and "the next attempt measures it again" in warning
-    assert lines[-1].startswith("  next: kernelpilot attempt NAME --motivation TEXT  # ")
     data = lock_command.as_object(done)
     assert data["floor"]["fit"] is False and [f"  WARNING: {note}" for note in data["notes"]] == [warning]
 
@@ -124,10 +131,35 @@ def test_scaffold_says_which_task_it_made_and_what_cannot_be_measured(
     out, err = capsys.readouterr()
     example, wall = json.loads(out)["notes"]
     assert example.startswith("gemm is the built-in example") and "kernelpilot scaffold DIR --request FILE" in example
-    assert wall.startswith('target.gpu = "H100": a GPU target cannot be measured yet')
+    stop = "stop here and report to the user: this version cannot measure a GPU target"
+    assert wall == f'target.gpu = "H100": {stop}' and json.loads(out)["next"] == stop
     assert example in err and wall in err
     assert boundary.main(["lock", "--repo", str(tmp_path / "a"), "--json"]) == 1
-    assert json.loads(capsys.readouterr().out)["error"]["where"] == "contract.toml: target.gpu"
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert (error["where"], error["fix"]) == ("contract.toml: target.gpu", stop)
+    assert boundary.main(["next", "--repo", str(tmp_path / "a")]) == 0
+    assert capsys.readouterr().out == f"{stop}\n"
+
+
+def test_scaffold_and_lock_close_with_what_next_says(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when a command ends in another next step than the one that the evidence asks for."""
+    monkeypatch.setattr(common, "local_lab", lambda _: FakeLab())
+    repo = tmp_path / "a b"
+
+    def says(*argv: str) -> list[str]:
+        assert boundary.main([*argv]) == 0
+        return capsys.readouterr().out.splitlines()
+
+    assert says("scaffold", str(repo), "--task", "t")[-1] == f"  next: cd '{repo}' && kernelpilot plan"
+    assert says("next", "--repo", str(repo)) == ["kernelpilot plan"]
+    for argv in (("lock",), ("plan",), ("lock",)):
+        last = says(*argv, "--repo", str(repo))[-1]
+        (line,) = says("next", "--repo", str(repo))
+        assert argv == ("plan",) or last == f"  next: {line}"
+    assert line.endswith("setup-rlcr-loop.sh\" .humanize/kernel-agent/refined-plan.md --yolo --reviewer evidence-only "
+                         "--session-id NAME")  # fmt: skip
 
 
 def test_ctrl_c_names_the_next_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,6 +15,7 @@ from scripted_model import Reply, Say, Shell, Turn
 VARIANTS = CLONE / "lib" / "kernelpilot_helpers" / "demo" / "variants"
 PAPERS = Path(__file__).with_name("papers.py")
 LEDGER = "artifacts/optimization-ledger.md"
+NOTES = "artifacts/research-digest.md"
 CARD = "Optimize the add_rmsnorm example on this CPU."
 BODY = "A figure that `kernelpilot attempt` did not record is not a result"
 """A sentence of the loop's SKILL.md."""
@@ -42,9 +43,15 @@ FASTER = Candidate(
 """Measured for half a minute, as every claim is."""
 RENAMED = Candidate(
     "renamed", "cp baseline/candidate.py $V && echo '# much faster now' >> $V/candidate.py", "SAME",
-    ("kernelpilot select v000_baseline --why 'stop: the baseline under another name is no idea'",),
+    (
+        "mkdir -p src/add_rmsnorm/variants/again",
+        "cp baseline/candidate.py src/add_rmsnorm/variants/again",
+        "echo '# faster still' >> src/add_rmsnorm/variants/again/candidate.py",
+        "kernelpilot attempt again --motivation 'another name for it'",
+        "kernelpilot select v000_baseline --why 'stop: the baseline under another name is no idea'",
+    ),
 )  # fmt: skip
-"""Nothing to measure: the referee sees that it builds to the same program."""
+"""Nothing to measure: the referee sees that it builds to the same program. Two such rounds may end in a stop."""
 TRIES = 3
 
 
@@ -127,7 +134,7 @@ def _script(agent: Agent) -> Agent:
     agent.stop("nothing done")
     agent.read()
     write = f"V={folder}; mkdir -p $V && {agent.candidate.write}"
-    agent.run(agent.papers("0"), write, f"git add {folder}", f"git commit -qm 'a fast kernel: {slug}'")
+    agent.run(agent.papers("0"), write, f"git add {folder} {NOTES}", f"git commit -qm 'a fast kernel: {slug}'")
     agent.stop("a candidate without a row")
     agent.read()
     agent.mend("10")
@@ -177,8 +184,10 @@ def _ended(lab: Lab, agent: Agent) -> None:
     rows = [json.loads(line) for line in (lab.repo / "artifacts" / "lineage.jsonl").read_text().splitlines()]
     tried = [row for row in rows if row.get("kind") == "attempt"]
     verdicts = [row["verdict"] for row in tried]
-    lab.check(f"the attempt is on record, {agent.candidate.verdict}", verdicts[-1:] == [agent.candidate.verdict] and
-              set(verdicts[:-1]) <= {"AMBIGUOUS"}, [(r["verdict"], r["reason"]) for r in tried])  # fmt: skip
+    right = verdicts[-1:] == [agent.candidate.verdict] and set(verdicts) <= {"AMBIGUOUS", agent.candidate.verdict}
+    lab.check(
+        f"the attempt is on record, {agent.candidate.verdict}", right, [(r["verdict"], r["reason"]) for r in tried]
+    )
     judged = [
         (line["round"], line["phase"], line["data"]["outcome"], (line["data"].get("gate") or {}).get("pass"))
         for line in lab.lines() if line.get("event") == "intent"

@@ -22,10 +22,20 @@ def fill(repo: Path, what: str) -> None:
         track(tracker, DONE, DONE, "| {ac} | the loop | 0 | 1 | artifacts/lineage.jsonl |")
         return
     number = int(what)
+    if number == 0:
+        research(repo / "artifacts" / "research-digest.md")
     loop.begin_round(number, "a candidate that is right, then the reason to go on or to stop", "AC-1")
     did = f"The scripted worker's part of round {number}: see the commits and the rows."
     loop.report_round(number, did=did, evidence=["artifacts/lineage.jsonl"], left="what the gate names")
     track(tracker, "## MUTABLE SECTION", TASKS, "| the evidence for {ac} | {ac} | open | [mainline] | worker | |")
+
+
+def research(page: Path) -> None:
+    """A sentence below each heading of the research digest that has none."""
+    text = page.read_text()
+    page.write_text(
+        re.sub(r"^(## (.*))\n+(?=## |\Z)", r"\1\n\n\2: the scripted worker read none.\n\n", text, flags=re.M)
+    )
 
 
 def track(page: Path, since: str, table: str, row: str) -> None:

@@ -106,7 +106,7 @@ def reviewed_loop(lab: Lab, reviewer: str) -> None:
 
 def _read_diff(body: dict[str, Any]) -> Tool:
     """Open the diff that the prompt names."""
-    found = re.search(r"/\S+/\.diff-for-review\.patch", "\n".join(texts(body)))
+    found = re.search(r"/\S+/diff\.patch", "\n".join(texts(body)))
     return Tool("Read", {"file_path": found[0] if found else "/absent"})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from client_lab import Lab
-from tests.clients import plays
+from tests.clients import drive_play, plays
 
 BOTH = pytest.mark.parametrize("client", ["codex", "claude"])
 
@@ -49,3 +49,10 @@ def test_linked_worktrees_and_symlinked_folders_are_held(lab: Lab, client: str) 
     """Breaks when the loop is looked for by the session's folder or by a path that is spelt another way."""
     lab.client = client
     plays.places(lab)
+
+
+@BOTH
+def test_a_client_that_is_driven_from_outside_is_judged_once(lab: Lab, client: str) -> None:
+    """Breaks when the trusted hook judges beside the driver, when a turn is not resumed, or when a reason is lost."""
+    lab.client = client
+    drive_play.drive_play(lab)

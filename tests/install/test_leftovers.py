@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import shutil
 from pathlib import Path
 
@@ -77,6 +78,7 @@ def test_what_else_is_left_is_named(hooked, tmp_path: Path, monkeypatch, capsys)
         hooked.home / ".local" / "state" / "humanize",
         hooked.clone / "lib" / "x" / "__pycache__",
         hooked.at.data / "task-venv",
+        hooked.home / ".cache" / "humanize",
     ]
     for folder in left:
         folder.mkdir(parents=True)
@@ -87,5 +89,22 @@ def test_what_else_is_left_is_named(hooked, tmp_path: Path, monkeypatch, capsys)
     assert f"rm -r '{left[1]}'\n" in out
     assert f"find '{hooked.clone}' -name __pycache__" in out
     assert f"still here: {hooked.at.data}, it holds what the manifest does not list" in out
+    assert f"still here: {left[4]}, the logs of loops" in out
+    assert "warning" not in out
     assert out.endswith("uninstalled\n")
     assert all(p.is_dir() for p in left)
+
+
+@pytest.mark.parametrize("dry", [(), ("--dry-run",)])
+def test_an_active_loop_is_named_before_its_hook_goes(hooked, tmp_path: Path, capsys, dry: tuple[str, ...]) -> None:
+    """Breaks when an uninstall leaves a running loop without a judge, and says nothing of it."""
+    hooked.run("--client", "none")
+    sessions = hooked.home / ".local" / "state" / "humanize" / "sessions"
+    sessions.mkdir(parents=True)
+    (sessions / f"{'a' * 64}.json").write_text(json.dumps({"worktree": "/somewhere/repo"}), encoding="utf-8")
+    (sessions / f"{'b' * 64}.json").write_text("[", encoding="utf-8")
+    capsys.readouterr()
+    assert hooked.run("--uninstall", *dry) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0].startswith("warning: a loop is active, /somewhere/repo: without the Stop hook nobody judges it")
+    assert str(sessions / f"{'b' * 64}.json") in out[1]

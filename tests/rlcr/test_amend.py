@@ -21,7 +21,8 @@ def test_a_plan_is_amended_only_when_it_is_said(worked: Real) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == [
         f"AMENDED: plan, version 2; {worked.loop}", "Phase: BUILD, as before", "Round: 0",
-        "Criteria added: AC-22, AC-23.1", "Criteria removed: AC-21", "Lines: 2 added, 1 removed",
+        "Criteria: 22 (AC-1 to AC-20, AC-22, AC-23.1)", "Criteria added: AC-22, AC-23.1", "Criteria removed: AC-21",
+        "Lines: 2 added, 1 removed",
     ]  # fmt: skip
     (line,) = [e for e in worked.lines() if e["event"] == "amend"]
     assert (line["data"]["what"], line["data"]["why"], line["data"]["text"]) == ("plan", "the target moved", NEW_PLAN)
@@ -50,6 +51,19 @@ def test_an_amended_plan_goes_back_to_build_and_a_parked_loop_stays_parked(worke
     done = worked.run(*AMEND)
     assert done.returncode == 0 and "rlcr resume goes on in BUILD" in done.stdout and worked.at == ("PARKED", 0)
     assert "plan, version 3" in done.stdout
+
+
+def test_criteria_are_counted_aloud_at_set_up_and_at_an_amendment(real: Real) -> None:
+    # Breaks when a plan loses a criterion to its form and nobody is told.
+    (real.repo / PLAN).write_text(PLAN_TEXT + "\nAs fast as AC-7, and AC-40 holds.\n")
+    out = real.setup().stdout
+    assert "Criteria: 21 (AC-1 to AC-21)\nNote: AC-40 is named and is no criterion line\n" in out
+    (real.repo / PLAN).write_text(PLAN_TEXT.replace("- AC-", "+ AC-") + "+ AC-22: new\n")
+    out = real.run(*AMEND).stdout
+    assert "Criteria: 22 (AC-1 to AC-22)\nCriteria added: AC-22\nCriteria removed: none\n" in out and "Note:" not in out
+    (real.repo / PLAN).write_text(PLAN_TEXT.replace("- AC-", "- criterion AC-"))
+    out = real.run(*AMEND).stdout
+    assert "Criteria: none are numbered" in out and "Note: AC-1 to AC-20 and 1 more are named" in out
 
 
 def test_an_amendment_that_is_none_is_refused(looped: Real) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -219,7 +220,9 @@ def test_a_loop_of_a_client_is_taken_over_only_when_told_to(looped: Real) -> Non
     done = driven.drive("--agent", "claude", "--adopt", "--turns", "1")
     assert done.returncode == 6 and looped.at == ("BUILD", 1), done.stderr
     assert [e["event"] for e in looped.lines()].count("adopt") == 1
-    assert looped.stop() == {}, "the session that had it is free"
+    assert "another session" in looped.stop()["systemMessage"], "the session that had it is free"
+    entry = json.loads(looped.entry.read_text())
+    assert (entry["fired"], entry["asked"], entry["asked_by"]) == (0, 1, "drive"), "no hook fired"
     assert driven.drive("--agent", "claude", "--turns", "1").returncode == 6
     assert driven.resumed() == ["", "thread-0"]
 
@@ -242,6 +245,27 @@ def test_a_loop_given_to_another_session_in_mid_turn_ends_the_driver(driven: Dri
     assert driven.real.run(RLCR, "adopt", "--session-id", "other").returncode == 0
     said = child.communicate(timeout=30)[1]
     assert child.returncode == 2 and "given to another session" in said, said
+
+
+@pytest.mark.parametrize("gone", ["while it is judged", "while the client fails"])
+def test_a_loop_that_is_gone_does_not_stay_as_it_is(driven: Driven, gone: str) -> None:
+    # Breaks when a driver whose loop was removed promises that it stands, and offers to go on with it.
+    fails = gone == "while the client fails"
+    driven.plays("hang" if fails else "work")
+    child = driven.start(
+        "--agent", "codex", PLAN, "--reviewer", "evidence-only", "--turn-timeout", "2" if fails else "9"
+    )
+    if fails:
+        until((driven.real.base / "hung").exists)
+    else:
+        driven.real.answer(sleep=1)
+        until(driven.real.log.exists)
+    folder = driven.real.loop
+    shutil.rmtree(folder)
+    said = child.communicate(timeout=60)[1]
+    assert child.returncode == 2 and f"the loop {folder} is gone" in said and str(CANCEL) in said, said
+    assert "stays as it is" not in said
+    assert driven.real.run(CANCEL).returncode == 0 and not driven.real.registered
 
 
 def test_without_a_loop_without_a_client_and_with_a_plan_that_is_none(driven: Driven) -> None:

@@ -147,7 +147,7 @@ def test_stop_ends_the_loop_and_keeps_what_it_reached(worked: Real) -> None:
     assert worked.at == ("STOP", 0) and not worked.registered
     (state,) = worked.loop.glob("*state.md")
     assert state.name == "stop-state.md" and 'exit_reason: "user: good enough: 1.8 x"' in state.read_text()
-    assert worked.stop() == {}
+    assert "was stopped: good enough: 1.8 x" in worked.stop()["systemMessage"] and worked.stop("m") == {}
     done = worked.run(RLCR, "stop", "--why", "once more")
     assert (done.returncode, done.stdout.split("\n")[0]) == (1, "NO_ACTIVE_LOOP")
 
@@ -210,7 +210,8 @@ def test_a_loop_that_cannot_be_continued_is_laid_down_as_unexpected(worked: Real
     text = state.read_text()
     assert state.name == "unexpected-state.md" and "phase: UNEXPECTED\n" in text
     assert 'exit_reason: "unexpected: journal.jsonl:3: ' in text and "max_iterations: 84\n" in text
-    assert worked.stop() == {} and worked.run(CANCEL).returncode == 1
+    assert "was laid down, unexpected: " in worked.stop()["systemMessage"]
+    assert worked.stop("m") == {} and worked.run(CANCEL).returncode == 1
     assert worked.setup().returncode == 0
 
 

@@ -169,7 +169,7 @@ def test_the_plan_s_tasks_stand_in_the_tracker_as_pending() -> None:
     assert "| T1: lock a \\| b | AC-1 | pending | coding |  |  |\n" in tables
     assert held(tables, ("AC-1", "AC-2")) == []
     assert held(tables, ("AC-1", "AC-2"), "FINALIZE")[0].what == "neither completed nor deferred: AC-1, AC-2"
-    assert tracker.completed(tables) == set() and tracker.lifted(PLAN_TEXT) == ()
+    assert not tracker.completed(tables) and tracker.lifted(PLAN_TEXT) == ()
 
 
 def test_a_plan_without_known_headings_is_quoted_whole() -> None:
@@ -191,7 +191,7 @@ def test_a_fenced_heading_in_the_plan_does_not_end_the_fixed_part() -> None:
         f"{DONE}| AC-1 | t | 0 | 0 | quoted |\n```\n"
     )
     text = tracker.page(plan)
-    assert tracker.completed(tracker.below(text, plan)) == set()
+    assert not tracker.completed(tracker.below(text, plan))
     edited = text.replace("as below", "as I like") + "| mine |\n"
     assert tracker.renewed(edited, [plan]) == (text + "| mine |\n", True)
     assert tracker.renewed(text + "| mine |\n", [plan]) == (text + "| mine |\n", False)
@@ -239,13 +239,16 @@ def test_a_removed_tracker_comes_back_as_a_form_and_a_vast_one_is_left_alone(wor
     said = worked.stop("vast")
     assert "tracker goal-tracker.md: larger than 4194304 bytes" in said["reason"]
     assert "edited" not in said["reason"] and path.stat().st_size > 1 << 22, "what it holds is not thrown away"
+    assert not list(worked.loop.glob("*.by-hand*")), "neither an absent file nor one that is left alone needs a copy"
 
 
 def test_a_summary_of_a_megabyte_is_one_problem_among_others(worked: Real) -> None:
     # Breaks when it is read whole, or when it hides what else is wrong.
     (worked.loop / "round-0-summary.md").write_text("x" * (1 << 20))
-    (worked.loop / "goal-tracker.md").write_bytes(b"\xff\xfe\0| AC-1 |\n" * 1000)
+    junk = b"\xff\xfe\0| AC-1 |\n" * 1000
+    (worked.loop / "goal-tracker.md").write_bytes(junk)
     said = worked.stop()
     assert "round-0-summary.md: larger than 65536 bytes" in said["reason"]
     assert "goal-tracker.md was edited above its mutable section" in said["reason"] and worked.at == ("BUILD", 0)
     assert len(said["reason"].encode()) <= 2048
+    assert (worked.loop / "goal-tracker.md.by-hand").read_bytes() == junk

@@ -145,11 +145,11 @@ def test_a_daemon_of_the_evidence_command_holds_no_stop(real: Real) -> None:
     assert time.monotonic() - start < 10
 
 
-@pytest.mark.parametrize("severity", ["major", "\ud800"])
-def test_a_severity_of_another_word_is_a_finding_like_any(worked: Real, severity: str) -> None:
+@pytest.mark.parametrize("severity", ["BLOCK", "major", "\ud800"])
+def test_a_finding_of_another_severity_makes_the_answer_none(worked: Real, severity: str) -> None:
     found = {"rule": "12", "severity": severity, "where": "v1", "what": "no row", "fix": "make it"}
-    worked.answer(passed=False, findings=[found])
-    assert "12 v1: no row" in worked.stop()["reason"] and worked.at == ("BUILD", 0)
+    worked.answer(met=True, findings=[found])
+    assert "evidence-answer" in worked.stop()["reason"] and worked.at == ("BUILD", 0)
 
 
 def test_comments_left_open_are_no_report_and_take_no_time(worked: Real) -> None:

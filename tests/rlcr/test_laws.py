@@ -105,7 +105,16 @@ OTHERS: st.SearchStrategy[Event] = st.one_of(
     st.builds(Reviewed, key=few(["k", "l"]), verdict=OPINIONS),
     st.builds(Gathered, key=few(["k", "l"]), checks=st.lists(CHECKS, max_size=2).map(tuple)),
     st.builds(Done, id=few(["setup", "0-1", "1-2", "resume", "amend-1"]), files=st.just({"state.md": "4" * 64})),
-    few([Resume(), Resume(), Resume(), Adopt(session_sha256="9" * 64), Tamper(what="changed", path="plan.md")]),
+    few(
+        [
+            Resume(),
+            Resume(),
+            Resume(),
+            Adopt(session_sha256="9" * 64),
+            Tamper(what="changed", path="plan.md"),
+            Tamper(what="x", path="registry"),
+        ]
+    ),
 )
 ENDS: st.SearchStrategy[Event] = few([Cancel(), Halt(why="enough")])
 NOTHING = Tamper(what="changed", path="state.md")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rlcr import monitor, monitor_text, tracker
-from rlcr.model import Done
+from rlcr import monitor, monitor_text, process, registry, tracker
+from rlcr.model import Amend, Done
 from rlcr.review import log_dir
 from tests.rlcr import sim
 from tests.rlcr.loop_bench import LOOP, git, project_in, with_loop
@@ -142,6 +143,55 @@ def test_a_tracker_that_nobody_kept_counts_nothing_as_unverified(project: Path) 
     assert snap(project)["criteria"] == {"met": 0, "total": 2, "kept": False}
     path.write_text(form + "| later | AC-2 | 1 | no time | never |\n")
     assert "Criteria      0 of 2 verified" in monitor_text.render(snap(project))
+
+
+def test_what_a_stop_does_now_is_shown_while_its_process_lives(project: Path) -> None:
+    """Breaks when a Stop that takes an hour looks like a loop that stands still, or a killed one like one at work."""
+    loop, _ = with_loop(project)
+    facts = {"pid": os.getpid(), "mark": process.mark(os.getpid()), "doing": "review", "left_s": 600}
+    (loop / "lease.json").write_text(json.dumps({**facts, "since": "2026-11-30T08:00:05Z"}))
+    found = snap(project)
+    assert found["lease"] == {"doing": "review", "since": "2026-11-30T08:00:05Z", "left_s": 480, "pid": os.getpid()}
+    shown = f"At work       review since 2026-11-30T08:00:05Z, at most 480 s more (process {os.getpid()})"
+    assert shown in monitor_text.render(found)
+    for over in ({"mark": "1"}, {"pid": 1}, {"pid": "x"}, {"since": "now"}, {"left_s": None}):
+        (loop / "lease.json").write_text(json.dumps({**facts, "since": "2026-11-30T08:00:05Z", **over}))
+        assert snap(project)["lease"] is None, over
+    (loop / "lease.json").write_text("[]")
+    assert snap(project)["lease"] is None
+
+
+def test_amendments_and_why_it_is_parked_are_shown(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Breaks when a reader cannot tell that the measure was changed, or what a parked loop waits for."""
+    loop, tape = with_loop(project)
+    assert snap(project)["amendments"] == [] and snap(project)["reason"] is None
+    tape.put(Amend(what="plan", why="the goal moved", sha256="1" * 64, text="# new"))
+    found = snap(project)
+    assert found["amendments"] == ["plan: the goal moved"]
+    assert "Amended       plan: the goal moved" in monitor_text.render(found)
+    monkeypatch.setenv("XDG_STATE_HOME", str(project.parent / "state"))
+    registry.save("b" * 64, registry.Entry(loop_dir=str(loop), parked="the lock is held (3 failures in a row)"))
+    assert "Reason        the lock is held (3 failures in a row)" in monitor_text.render(snap(project))
+    for _ in range(3):
+        tape.put(sim.stop(tape.state, 5, checks=(sim.red(),)))
+    text = monitor_text.render({**snap(project), "reason": tape.state.exit_reason})
+    assert tape.state.phase == "PARKED" and "Reason        the same red gate 3 times over an unchanged tree" in text
+
+
+def test_the_monitor_counts_the_newest_plan_s_criteria(project: Path) -> None:
+    """Breaks when the first plan is counted, or when the version that we moved counts as the worker's writing."""
+    loop, _ = with_loop(project)
+    plan = "## Goal\n\nfast\n\n## Acceptance Criteria\n\n+ AC-1: a\n+ AC-2: b\n"
+    newest = plan + "+ AC-3a: c\n"
+    for name, text in {"plan.md": plan, "plan-9.md": plan, "plan-10.md": newest}.items():
+        (loop / name).write_text(text)
+    path = loop / "goal-tracker.md"
+    text = tracker.renewed(tracker.page(plan), [plan, newest])[0]
+    path.write_text(text)
+    assert snap(project)["criteria"] == {"met": 0, "total": 3, "kept": False}
+    row = "| AC | Task | Completed Round | Verified Round | Evidence |\n|---|---|---|---|---|\n"
+    path.write_bytes(text.replace(row, row + "| AC-02 to 3 | t | 0 | 0 | |\n").replace("\n", "\r\n").encode())
+    assert snap(project)["criteria"] == {"met": 2, "total": 3, "kept": True}
 
 
 # --- damage --------------------------------------------------------------------------------------------------------

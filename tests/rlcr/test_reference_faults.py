@@ -18,7 +18,7 @@ import pytest
 from kernelpilot_install import hooks
 from kernelpilot_install.manifest import Manifest
 from rlcr.step import PATIENCE
-from tests.rlcr.real import Real
+from tests.rlcr.real import RLCR, Real
 
 REVIEWED = ("--reviewer", "codex")
 """Said a second time, an option of set-up wins over the first."""
@@ -149,6 +149,7 @@ def test_e11_a_long_list_of_features_is_read_to_its_end_so_the_reviewers_hooks_a
     )
     text = text.replace('"bought\\n"', '" ".join(argv) + "\\n"')
     program.write_text(text)
+    assert real.run(RLCR, "evidence", "--amend", "--why", "the reviewer was updated").returncode == 0
     assert real.stop()["decision"] == "block"
     assert re.search(r"--disable hooks\b", bought.read_text())
 

@@ -72,10 +72,12 @@ def test_claude_is_called_in_plan_mode_without_a_shell_and_with_hooks_off(bench:
     assert passed(review(bench.request(reviewer="claude", model="m", effort=""))).verdict == "continue"
     argv = bench.seen()["argv"]
     assert json.loads(argv[4]) == SCHEMA
+    papers = argv[argv.index("--add-dir") + 1]
+    assert Path(papers).name == "papers" and f"{papers}/evidence.json" in bench.seen()["prompt"]
     assert argv[:4] + argv[5:] == [
         "-p", "--output-format", "json", "--json-schema",
-        "--permission-mode", "plan", "--settings", '{"disableAllHooks":true}', "--setting-sources", "user",
-        "--strict-mcp-config", "--tools", "Read,Grep,Glob", "--model", "m",
+        "--permission-mode", "plan", "--settings", '{"disableAllHooks":true}', "--add-dir", papers,
+        "--setting-sources", "user", "--strict-mcp-config", "--tools", "Read,Grep,Glob", "--model", "m",
     ]  # fmt: skip
     assert bench.seen()["cwd"] == str(bench.worktree)
 

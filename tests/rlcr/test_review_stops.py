@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
 from rlcr.decide import touched
 from rlcr.model import Opinion
 from tests.rlcr import sim
-from tests.rlcr.real import ACS, Real
+from tests.rlcr.real import ACS, PLAN, Real
 
 
 def prompt(real: Real) -> str:
@@ -105,6 +107,83 @@ def test_complete_that_leaves_criteria_out_completes_nothing_and_says_so(cached:
     page = (cached.loop / "round-1-prompt.md").read_text()
     assert "- AC-19, AC-20: not judged, so not met\n" in page
     assert "- AC-21: called met without evidence at HEAD\n" in page
+
+
+NO_IDS = "# Plan\n\n## Goal\n\nFast.\n\n## Acceptance Criteria\n\n- twice as fast\n- half the memory\n"
+
+
+@pytest.mark.parametrize(("commands", "spoken"), [(True, False), (False, False), (False, True)])
+def test_a_plan_without_numbers_is_not_ended_by_a_review_of_nothing(real: Real, commands: bool, spoken: bool) -> None:
+    """Breaks when complete, with no criterion named and no evidence, ends a plan that numbers none."""
+    real.reviewer()
+    real.answer(met=True)
+    (real.repo / PLAN).write_text(NO_IDS)
+    if not commands:
+        (real.repo / ".humanize" / "evidence.json").unlink()
+    assert real.setup("--reviewer", "codex").returncode == 0
+    said = {"verdict": "complete", "mainline": "advanced", "acs": [], "findings": [], "text": "fine"}
+    text = "Mainline Progress Verdict: ADVANCED\n\nCOMPLETE" if spoken else json.dumps(said)
+    (real.base / "review.json").write_text(text)
+    real.work(0)
+    real.stop("a")
+    assert real.at == ("BUILD", 1)
+
+
+def test_a_change_without_a_plan_is_not_ended_by_a_review_of_nothing(real: Real) -> None:
+    """Breaks when --skip-impl passes over an empty review and no evidence."""
+    real.reviewer()
+    real.git("switch", "-qc", "side")
+    real.commit("b.txt", "new")
+    (real.repo / ".humanize" / "evidence.json").unlink()
+    said = {"verdict": "complete", "mainline": "stalled", "acs": [], "findings": [], "text": ""}
+    (real.base / "review.json").write_text(json.dumps(said))
+    assert real.setup("--skip-impl", "--reviewer", "codex", plan="").returncode == 0
+    real.stop("a")
+    assert real.at[0] != "FINALIZE"
+
+
+SWAP = """\
+#!{python}
+import json, re, sys
+from pathlib import Path
+argv = sys.argv[1:]
+if argv[:2] == ["features", "list"]:
+    sys.exit(0)
+told = sys.stdin.read()
+base, read = Path({base!r}), "".join(Path(p).read_text() for p in re.findall(r": (/\\S+/papers/\\S+)", told))
+for path, text in json.loads((base / "swap.json").read_text()).items():
+    path = re.search(r"/\\S+/papers/plan.md", told)[0] if path == "copy" else path
+    Path(path).write_text(text)
+(base / "read").write_text(read)
+Path(argv[argv.index("--output-last-message") + 1]).write_text((base / "review.json").read_text())
+"""
+
+
+@pytest.mark.parametrize("name", ["copy", "plan", "summary", "evidence", "diff", "work"])
+def test_what_is_swapped_while_it_is_read_is_not_reviewed(real: Real, name: str) -> None:
+    """Breaks when a review counts of papers, their copies or files that are not what was judged any more."""
+    real.reviewer()
+    (real.base / "bin" / "codex").write_text(SWAP.format(python=sys.executable, base=str(real.base)))
+    real.reviews("complete")
+    assert real.setup("--reviewer", "codex").returncode == 0
+    real.work(0)
+    places: dict[str, str | Path] = {
+        "copy": "copy", "plan": real.repo / PLAN, "summary": real.loop / "round-0-summary.md",
+        "evidence": real.loop / ".evidence-for-review.json", "diff": real.loop / ".diff-for-review.patch",
+        "work": real.repo / "a.txt",
+    }  # fmt: skip
+    path = places[name]
+    before = real.repo.joinpath(path).read_text() if name in ("plan", "summary", "work") else ""
+    (real.base / "swap.json").write_text(json.dumps({str(path): "# Plan\n\nanything goes\n"}))
+    assert "moved" in real.stop("a")["reason"]
+    assert real.at == ("BUILD", 0) and not any(line["event"] == "review" for line in real.lines())
+    if before:
+        real.repo.joinpath(path).write_text(before)
+    (real.base / "swap.json").write_text("{}")
+    real.stop("b")
+    assert real.at[0] == "BUILD" and sum(line["event"] == "review" for line in real.lines()) == 1
+    read = (real.base / "read").read_text()
+    assert "criterion number 21" in read and "work 0" in read and '"checks"' in read and "+round 0" in read
 
 
 def test_what_is_kept_of_a_large_diff_is_what_its_findings_need() -> None:

@@ -128,7 +128,11 @@ def test_blocked_and_outside_findings_and_three_stalls_end_in_stop() -> None:
     outside = sim.opinion(findings=(sim.finding("P1", "external"), sim.finding("P0", "plan", id="F2")))
     conflict = sim.opinion(findings=(sim.finding("P0", "plan"),))
     met = (sim.check(met=True),)
-    for said, word in ((sim.opinion("blocked"), "blocked: "), (outside, "blocked: "), (conflict, "plan-conflict: ")):
+    word_alone = sim.drive(state, sim.stop(state, 1, checks=met, verdict=sim.opinion("blocked")))[0]
+    assert word_alone.phase == "BUILD", "blocked by nothing that is named"
+    blocked = sim.opinion("blocked", findings=(sim.finding("P1", "external"),))
+    assert sim.drive(state, sim.stop(state, 1, verdict=blocked))[0].phase == "STOP", "whatever the evidence wants"
+    for said, word in ((blocked, "blocked: "), (outside, "blocked: "), (conflict, "plan-conflict: ")):
         over, _ = sim.drive(state, sim.stop(state, 1, checks=met, verdict=said))
         assert over.phase == "STOP" and over.exit_reason.startswith(word)
     assert sim.drive(state, sim.stop(state, 1, verdict=outside))[0].phase == "BUILD", "the evidence still wants more"

@@ -182,7 +182,9 @@ def test_resume_over_a_registry_in_doubt_is_on_record(worked: Real) -> None:
         worked.stop(f"m{n}")
     done = worked.run(RLCR, "resume")
     assert done.returncode == 0, done.stderr
-    assert worked.lines()[-1]["event"] == "tamper" and "did not vouch" in worked.lines()[-1]["data"]["what"]
+    tamper, made = worked.lines()[-2:]
+    assert tamper["event"] == "tamper" and "did not vouch" in tamper["data"]["what"]
+    assert (made["event"], made["data"]["id"]) == ("done", "doubt-1")
     worked.stop("m3")
     assert worked.at == ("BUILD", 1)
 

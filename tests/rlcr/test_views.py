@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from rlcr import prompts, views
+from rlcr import prompts, tracker, views
 from rlcr.model import Amend, Course, Done, Halt, State, Stop
 from rlcr.weigh import STALLS
 from tests.rlcr import sim
@@ -169,6 +170,7 @@ def test_an_amended_plan_is_a_file_of_its_own_and_moves_the_tracker(worked: Real
     assert (worked.loop / "plan.md").read_text() == PLAN_TEXT and (worked.loop / "plan-2.md").read_text() == SECOND
     text = path.read_text()
     assert "- AC-22: half the memory\n" in text and "criterion number 21" not in text and "| AC-21 |" in text
+    assert "\n### Plan Version: 2\n" in text and "Version: 1" not in text
     assert "amendments: 1\n" in (worked.loop / "state.md").read_text()
     said = worked.stop()
     assert "no row names AC-22 ->" in said["reason"] and "Put back" not in said["reason"]
@@ -194,6 +196,50 @@ def test_views_of_an_amended_plan_are_put_back_like_others(worked: Real) -> None
     (worked.repo / PLAN).write_text(PLAN_TEXT)
     said = worked.stop("back")
     assert f"cp .humanize/rlcr/{worked.loop.name}/plan-2.md {PLAN}" in said["reason"]
+
+
+REWRITTEN: dict[str, Callable[[bytes], bytes]] = {
+    "case": lambda raw: raw.replace(b"## MUTABLE SECTION", b"## Mutable section"),
+    "crlf": lambda raw: raw.replace(b"\n", b"\r\n"),
+    "mark": lambda raw: b"\xef\xbb\xbf" + raw,
+    "blanks": lambda raw: raw.replace(b"criterion number 7\n", b"criterion number 7  \n"),
+    "utf-16": lambda raw: raw.decode().encode("utf-16"),
+}
+
+
+@pytest.mark.parametrize("how", REWRITTEN)
+def test_an_editor_s_habits_lose_no_row_and_accuse_nobody(worked: Real, how: str) -> None:
+    # Breaks when a byte order mark or the case of a heading throws away every row that the worker wrote.
+    path = worked.loop / TRACKED
+    before = path.read_bytes()
+    path.write_bytes(REWRITTEN[how](before))
+    worked.stop()
+    assert worked.at == ("BUILD", 1) and not [e for e in worked.lines() if e["event"] == "tamper"]
+    assert path.read_bytes() == before
+    kept = [copy.read_bytes() for copy in worked.loop.glob("*.by-hand*")]
+    assert kept == ([REWRITTEN[how](before)] if how == "utf-16" else [])
+
+
+def test_a_tracker_that_we_write_over_is_kept_beside_it(worked: Real) -> None:
+    # Breaks when tables are gone because a heading is, or when one text is kept again at each Stop.
+    path = worked.loop / TRACKED
+    path.write_text("# Mine\n\n| AC-1 | all of it |\n")
+    assert "edited above its mutable section" in worked.stop()["reason"]
+    for _ in range(2):
+        path.write_text("# Mine\n")
+        assert views.renew_tracker(worked.loop, [PLAN_TEXT]) and path.read_text() == tracker.page(PLAN_TEXT)
+    assert (worked.loop / f"{TRACKED}.by-hand").read_text() == "# Mine\n\n| AC-1 | all of it |\n"
+    assert (worked.loop / f"{TRACKED}.by-hand-1").read_text() == "# Mine\n"
+    assert len(list(worked.loop.glob("*.by-hand*"))) == 2
+
+
+def test_the_plan_s_version_follows_upwards_only() -> None:
+    text = tracker.page(PLAN_TEXT) + "\n### Plan Version: 1\n"
+    moved, strange = tracker.renewed(text, [PLAN_TEXT, SECOND, SECOND])
+    assert not strange and moved.count("### Plan Version: 3\n") == moved.count("### Plan Version: 1\n") == 1
+    assert tracker.renewed(moved, [PLAN_TEXT, SECOND]) == (moved, False), "the first plan's words may be lost"
+    bare = tracker.fixed(SECOND) + "\n\n| mine |\n"
+    assert tracker.renewed(bare, [PLAN_TEXT, SECOND]) == (bare, False), "a line that is gone stays gone"
 
 
 def test_a_plan_written_ahead_of_its_amendment_is_set_aside(worked: Real) -> None:

@@ -69,7 +69,22 @@ def next_line(found: Evidence | None, report: Report) -> str:
     """What to do now, in one line."""
     from kernelpilot_helpers import gate
 
-    return gate.next_step(found, report) if found is not None else report.findings[0].fix or report.findings[0].what
+    if found is None:
+        return report.findings[0].fix or report.findings[0].what
+    return for_shell(gate.next_step(found, report))
+
+
+def next_of(repo: Path) -> str:
+    """What ``kernelpilot next`` says in a repo: commands that end a step close with it."""
+    return next_line(*judged(repo, final=False))
+
+
+def for_shell(line: str) -> str:
+    """The loop's set-up as it works here: outside a client there is neither a session nor somebody to review."""
+    from kernelpilot_helpers.gate.facts import SETUP
+
+    inside = os.environ.get("CODEX_THREAD_ID") or os.environ.get("CLAUDE_CODE_SESSION_ID")
+    return line if inside else line.replace(SETUP, f"{SETUP} --reviewer evidence-only --session-id NAME")
 
 
 def text_of(found: Evidence | None, report: Report) -> str:
@@ -82,7 +97,7 @@ def text_of(found: Evidence | None, report: Report) -> str:
     if report.course.kind != "on":
         lines.append(f"course: {report.course.kind}, {_cut(' '.join(report.course.why.split()))}")
     for f in report.findings[:PRINTED]:
-        lines.append(f"{f.severity} {f.rule}  {_cut(f.where)}: {_cut(f.what)}\n    fix: {_cut(f.fix)}")
+        lines.append(f"{f.severity} {f.rule}  {_cut(f.where)}: {_cut(f.what)}\n    fix: {_cut(for_shell(f.fix))}")
     if len(report.findings) > PRINTED:
         lines.append(f"... and {len(report.findings) - PRINTED} more: kernelpilot gate --json")
     if report.not_evaluated:

@@ -24,6 +24,7 @@ def command(amend: bool, why: str, repo: Path, as_json: bool) -> int:
     The audit shows deliberately wrong outputs to the tolerance: each must fail, and every legal variation must
     pass; the score is printed beside every later "correct". Exit 1 when the task cannot tell right from wrong.
     """
+    from kernelpilot_helpers.cli import gate_command
     from kernelpilot_helpers.referee import locking
     from kernelpilot_helpers.referee.floor import utc_now
 
@@ -31,7 +32,8 @@ def command(amend: bool, why: str, repo: Path, as_json: bool) -> int:
     done = locking.lock(repo, amend=amend, why=why, lab=common.local_lab(repo), clock=utc_now, say=tell)
     for line in done.notes:
         tell(line)
-    common.emit(as_object(done), as_json=as_json, text=words(done))
+    then = gate_command.next_of(repo)
+    common.emit({**as_object(done), "next": then}, as_json=as_json, text=f"{words(done)}\n  next: {then}")
     return 0
 
 
@@ -75,8 +77,5 @@ def words(done: Locked) -> str:
     if done.floor is not None:
         fit = "fit for verdicts" if done.floor.fit else "NOT fit for verdicts"
         lines.append(f"  A/A floor: half-width {done.floor.half_width * 100:.2f} %, {fit}")
-    unfit = _unfit(done)
-    lines += [f"  WARNING: {note}" for note in (*done.advice, *unfit)]
-    again = "; the A/A floor is measured again first" if unfit else ""
-    lines.append(f"  next: kernelpilot attempt NAME --motivation TEXT  # once variant NAME is written{again}")
+    lines += [f"  WARNING: {note}" for note in (*done.advice, *_unfit(done))]
     return "\n".join(lines)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -32,6 +33,7 @@ def command(
     attempted at once. With --request it holds the contract, cases, reference and baseline of the request file.
     """
     from kernelpilot_helpers import records, scaffold
+    from kernelpilot_helpers.cli import gate_command
 
     if (request_file is None) == (task is None):
         raise click.UsageError("give either --task NAME or --request FILE")
@@ -42,11 +44,13 @@ def command(
         request = scaffold.example(task=task or "", **flags)  # type: ignore[arg-type]
     made = scaffold.make(request, directory, kernelpilot=executable(), parent_ok=parent_ok)
     notes = [*([_example(request.contract.task.name)] if request.example else []), *scaffold.notes(request.contract)]
-    data_out = {"dir": str(made.path), "commit": made.commit, "todo": list(made.todo), "notes": notes}
+    then = gate_command.next_of(made.path)
+    step = then if scaffold.on_gpu(request.contract) else f"cd {shlex.quote(str(made.path))} && {then}"
+    data_out = {"dir": str(made.path), "commit": made.commit, "todo": list(made.todo), "notes": notes, "next": then}
     for note in notes:
         common.say(note)
     lines = [f"made {made.path} ({made.commit[:12]})", *(f"  to write: {item}" for item in made.todo)]
-    lines.append(f"  next: cd {made.path} && kernelpilot plan && kernelpilot lock")
+    lines.append(f"  next: {step}")
     common.emit(data_out, as_json=as_json, text="\n".join(lines))
     return 0
 

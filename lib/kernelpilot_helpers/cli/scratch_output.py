@@ -69,6 +69,19 @@ def _word(tried: Tried) -> str:
     return tried.bench.verdict if tried.bench is not None else "BUILT"
 
 
+def _looks(tried: Tried) -> str:
+    """What a big difference at screen tier is called: a few pairs decide nothing, and nobody should miss it."""
+    from kernelpilot_helpers import policy
+
+    bench = tried.bench
+    if bench is None or bench.tier != policy.SCREEN.name or bench.verdict != "AMBIGUOUS":
+        return ""
+    margin, point = policy.DEVICES[bench.device].noninferiority, bench.geomean.speedup
+    if 1 - margin <= point <= 1 + margin:
+        return ""
+    return f"; looks {'faster' if point > 1 else 'slower'}; not evidence"
+
+
 def _finding(found: Finding) -> str:
     named = not found.case_id or f"case {found.case_id}" in found.text
     return f"{found.code}: {found.text}" + ("" if named else f" (case {found.case_id})")
@@ -97,7 +110,8 @@ def words(tried: Tried, data: dict[str, Any]) -> str:
     from kernelpilot_helpers.correctness import own_frames
 
     reason = data["reason"].removeprefix(f"{data['verdict']}: ")
-    lines = [f"{data['verdict']} {data['variant']}: {reason}   [{data['mode']}, {data['id']}]"]
+    looks = _looks(tried)
+    lines = [f"{data['verdict']} {data['variant']}: {reason}{looks}   [{data['mode']}, {data['id']}]"]
     build = data["build"]
     if build is not None and (not build["ok"] or data["mode"] == "build"):
         lines.append(f"  built in {build['seconds']:.2f} s" if build["ok"] else "  the build failed:")

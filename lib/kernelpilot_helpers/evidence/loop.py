@@ -17,6 +17,7 @@ LOOPS = ".humanize/rlcr"
 EXPORTED = "artifacts/loop"
 """Where ``report --final`` puts a copy: the loop's own folder is not in git."""
 JOURNAL = "journal.jsonl"
+FINAL = "finalize-summary.md"
 FORMAT, VERSION = "humanize.journal", 1
 MOST = 64 * 1024 * 1024
 FIX = "the loop's runtime alone writes it; see what changed it, cancel the loop and set up another one"
@@ -170,7 +171,14 @@ def load(root: Path, directory: str) -> LoopFacts:
         broken.fault(1, f"cannot be read: {error.strerror or error}")
         return broken.facts()
     folder = root / directory
-    return replace(facts, summaries=_pages(folder, "summary"), contracts=_pages(folder, "contract"))
+    written = re.sub(r"(?s)<!--.*?(?:-->|\Z)", "", files.text(folder / FINAL) or "")
+    written = re.sub(r"(?m)^#.*$", "", written)
+    return replace(
+        facts,
+        summaries=_pages(folder, "summary"),
+        contracts=_pages(folder, "contract"),
+        finalized=bool(written.strip()),
+    )
 
 
 def _pages(folder: Path, kind: str) -> dict[int, str]:

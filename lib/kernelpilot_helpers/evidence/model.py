@@ -112,6 +112,8 @@ class LoopFacts:
     """Text of ``round-N-contract.md``."""
     tampered: tuple[str, ...] = ()
     """What the loop's runtime noted as edited by hand."""
+    finalized: bool = False
+    """Whether ``finalize-summary.md`` holds words beside its form."""
     amends: tuple[str, ...] = ()
     """``plan: why`` or ``evidence: why``, for each time that what the loop is judged by was changed on purpose."""
 

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from kernelpilot_helpers.evidence.model import Evidence
 from kernelpilot_helpers.gate import facts
 from kernelpilot_helpers.gate.audited import Found
 from kernelpilot_helpers.gate.done import done, stopped, target_met
-from kernelpilot_helpers.gate.facts import epoch_rows
 from kernelpilot_helpers.gate.final_facts import FINAL_PATH, FIX
+from kernelpilot_helpers.gate.final_rules import DIGEST_PATH
 from kernelpilot_helpers.gate.model import Course, NotEvaluated, Rule
-from kernelpilot_helpers.gate.rules_loop import gains
+from kernelpilot_helpers.gate.weak import streak
 from kernelpilot_helpers.ledger import LINEAGE_PATH, SOURCE_IDEAS_PATH, Row
 from kernelpilot_helpers.policy import Policy
 
 IDEA = "kernelpilot ledger idea --source-repo OWNER/NAME --commit HEAD_SHA --path PATH --symbol NAME --hypothesis TEXT"
-DIGEST_PATH = "artifacts/research-digest.md"
 SHOWN = 6
 """Rounds named in one line."""
-_BRING_UP = re.compile(r"^\W*type\W+bring-up\b", re.IGNORECASE | re.MULTILINE)
 
 
 def course(evidence: Evidence, policy: Policy) -> Course:
     """Where the numbers lead. Without contract, lock or baseline row it is ``on``, and ``why`` says what is missing.
 
     A round is weak when its best correct attempt gained less than ``policy.weak_gain`` by its point figure, whatever
-    the verdict. A target that is met, or a stop decision that stands, comes before any count of weak rounds.
+    the verdict. A target that is met, or a stop decision that counts, comes before any count of weak rounds.
     """
     try:
         return _course(evidence, policy)
@@ -38,11 +35,11 @@ def course(evidence: Evidence, policy: Policy) -> Course:
 def _course(evidence: Evidence, policy: Policy) -> Course:
     met, why = target_met(evidence)
     weak, begin = streak(evidence, policy)
-    stop = "" if met else stopped(evidence)
+    stop = "" if met else stopped(evidence, policy)
     count = len(weak)
     if met or stop:
         said = f"decided: {stop}" if stop else why
-        return Course(kind="finish", weak=count, why=said, lines=_finish(evidence))
+        return Course(kind="finish", weak=count, why=said, lines=_finish(evidence, policy))
     if count < min(policy.weak_rounds, policy.plateau_rounds):
         return Course(kind="on", weak=count, why=f"{count} weak round{'s' * (count != 1)} in a row at the end")
     said = f"{count} weak rounds in a row ({', '.join(weak[-SHOWN:])})"
@@ -53,37 +50,6 @@ def _course(evidence: Evidence, policy: Policy) -> Course:
         return Course(kind="decide", weak=count, why=said, lines=facts.decisions(evidence), have=have, want=want)
     lines = _widen(evidence, policy, have)
     return Course(kind="widen", weak=count, why=f"{said}; {noted}", lines=lines, have=have, want=want)
-
-
-def streak(evidence: Evidence, policy: Policy) -> tuple[tuple[str, ...], Row | None]:
-    """Names of the weak rounds in a row at the end, oldest first, and the row after which that begins.
-
-    That row is the last decision or the last row of a round that was not weak, whichever is later; the epoch's first
-    row where there is neither. A round that goes on after a decision counts by the best of all its attempts. One
-    whose contract says ``Type: bring-up`` and that has no correct attempt is passed over. Raises NotEvaluated without
-    a lock.
-    """
-    rows = epoch_rows(evidence)
-    begin = max((ix for ix, row in enumerate(rows) if facts.word(row) in facts.DECISIONS), default=-1)
-    weak: list[str] = []
-    for name, gain, ix in reversed(gains(rows)):
-        if ix < begin:
-            break
-        if gain is not None and gain >= policy.weak_gain:
-            begin = ix
-            break
-        if gain is not None or not _bring_up(evidence, rows[ix]):
-            weak.append(name)
-    return tuple(reversed(weak)), rows[max(begin, 0)] if rows else None
-
-
-def _bring_up(evidence: Evidence, row: Row) -> bool:
-    """Whether the contract of a row's round says so; the loop is the last one set up before the row was written."""
-    at = facts.places(evidence)
-    here = at.get(row.at_head, -1)
-    mine = [loop for loop in facts.loops(evidence) if at.get(loop.start, len(at)) <= here]
-    text = mine[-1].contracts.get(row.round, "") if mine and row.round is not None else ""
-    return _BRING_UP.search(text) is not None
 
 
 def _new_sources(evidence: Evidence, begin: Row | None) -> int:
@@ -118,10 +84,10 @@ def _widen(evidence: Evidence, policy: Policy, have: int) -> tuple[str, ...]:
     )
 
 
-def _finish(evidence: Evidence) -> tuple[str, ...]:
+def _finish(evidence: Evidence, policy: Policy) -> tuple[str, ...]:
     """What is still to be made, in its order; the inventory is written from all the rest."""
     final = () if FINAL_PATH in evidence.files else (f"{FINAL_PATH} is not there: {FIX}",)
-    return (*done(evidence).missing, *final)
+    return (*done(evidence, policy).missing, *final)
 
 
 def no_decision(evidence: Evidence, policy: Policy) -> Iterator[Found]:

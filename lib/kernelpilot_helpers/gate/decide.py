@@ -52,7 +52,7 @@ def decide(evidence: Evidence, policy: Policy, *, final: bool) -> Report:
     ordered = sorted(dict.fromkeys(findings), key=lambda f: (ORDER[f.severity], int(f.rule)))
     return Report(
         passed=all(f.severity == "trend" for f in ordered),
-        done=done(evidence),
+        done=done(evidence, policy),
         findings=tuple(ordered),
         not_evaluated=tuple(dict.fromkeys(missing)),
         course=course.course(evidence, policy),

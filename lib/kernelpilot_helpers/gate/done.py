@@ -9,6 +9,8 @@ from kernelpilot_helpers.dispatcher import TABLE_PATH
 from kernelpilot_helpers.evidence.model import Evidence
 from kernelpilot_helpers.gate import facts
 from kernelpilot_helpers.gate.model import Done, NotEvaluated
+from kernelpilot_helpers.gate.weak import before, decides
+from kernelpilot_helpers.policy import POLICY, Policy
 
 
 def target_met(evidence: Evidence) -> tuple[bool, str]:
@@ -32,27 +34,58 @@ def target_met(evidence: Evidence) -> tuple[bool, str]:
     return True, f"{words}, confirmed by {best.confirmed_by} (target {target:g}x)"
 
 
-def stopped(evidence: Evidence) -> str:
-    """The reason of the stop decision that stands: the newest decision of this epoch; empty without one."""
-    said = [row for row in facts.epoch_rows(evidence) if facts.word(row)]
-    return said[-1].reason if said and facts.word(said[-1]) == facts.STOP else ""
+def stopped(evidence: Evidence, policy: Policy = POLICY) -> str:
+    """The reason of the stop decision that stands: the newest decision of this epoch; empty without one.
+
+    It counts once honest attempts gained little: ``policy.weak_rounds`` weak rounds in a row stand before it.
+    """
+    reason, counts, _ = _newest_stop(evidence, policy)
+    return reason if counts else ""
 
 
-def done(evidence: Evidence) -> Done:
+def early_stop(evidence: Evidence, policy: Policy = POLICY) -> str:
+    """Why the newest decision, a stop, does not count; empty when it does, or is none."""
+    reason, counts, weak = _newest_stop(evidence, policy)
+    if not reason or counts:
+        return ""
+    have = f"{weak} of {policy.weak_rounds} weak rounds in a row"
+    return f"the decision {reason!r} does not count: {have} stand before it"
+
+
+def _newest_stop(evidence: Evidence, policy: Policy) -> tuple[str, bool, int]:
+    """(reason, whether it counts, weak rounds before it) of the newest decision, when that is a stop."""
+    rows = facts.epoch_rows(evidence)
+    last = max((ix for ix, row in enumerate(rows) if facts.word(row)), default=-1)
+    if last < 0 or facts.word(rows[last]) != facts.STOP:
+        return "", False, 0
+    return rows[last].reason, decides(evidence, policy, rows, last), before(evidence, policy, rows[:last])
+
+
+def may_stop(evidence: Evidence, policy: Policy = POLICY) -> bool:
+    """Whether a stop decision written now would count."""
+    return before(evidence, policy, facts.epoch_rows(evidence)) >= policy.weak_rounds
+
+
+def done(evidence: Evidence, policy: Policy = POLICY) -> Done:
     """Target met or a stop decision, and then the finish lane: a performance map and a dispatcher that hold."""
     try:
         met, why = target_met(evidence)
-        stop = stopped(evidence)
+        stop, early = stopped(evidence, policy), early_stop(evidence, policy)
     except NotEvaluated as wall:
         return Done(met=False, why=str(wall), missing=("a locked contract: kernelpilot next",))
     missing: list[str] = []
     if not met and not stop:
-        missing.append(
-            f"the target: {facts.ATTEMPT.format(name='NAME')}  # or a decision: {facts.decide(evidence, facts.STOP)}"
-        )
+        missing.append(_no_target(evidence, policy, early))
     missing += lane(evidence)
-    reason = why if met or not stop else f"{why}; decided: {stop}"
+    reason = why if met or not (stop or early) else f"{why}; {early or f'decided: {stop}'}"
     return Done(met=not missing, why=reason, missing=tuple(missing))
+
+
+def _no_target(evidence: Evidence, policy: Policy, early: str) -> str:
+    if not may_stop(evidence, policy):
+        lacks = f"the target, or {policy.weak_rounds} weak rounds in a row before the stop" if early else "the target"
+        return f"{lacks}: {facts.way_on(evidence, may_stop=False)}"
+    return f"the target: {facts.ATTEMPT.format(name='NAME')}  # or a decision: {facts.decide(evidence, facts.STOP)}"
 
 
 def lane(evidence: Evidence) -> list[str]:

@@ -18,6 +18,12 @@ REASON, EXPECTED = "REASON", "EXPECTED_GAIN and where from"
 """What a decision's command leaves to fill in; a decision that still says so decides nothing."""
 ATTEMPT = 'kernelpilot attempt {name} --motivation "..."'
 SETUP = '"$(kernelpilot root)/vendor/humanize/scripts/setup-rlcr-loop.sh" .humanize/kernel-agent/refined-plan.md --yolo'
+RLCR = '"$(kernelpilot root)/vendor/humanize/scripts/rlcr"'
+RESUME = f"{RLCR} resume"
+ASK = f"{RLCR} evidence"
+"""What the Stop would be told, without stopping."""
+END = f"{RLCR} stop --why TEXT"
+"""Ends a loop as STOP, for whoever wants no more of it; COMPLETE is for work whose evidence is whole."""
 TRIED = ("attempt", "recheck")
 VOID = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence", "suspect")
 """Reason codes that say nothing about the candidate: such a row is no evidence of a weak round.
@@ -97,6 +103,13 @@ def decide(evidence: Evidence, said: str) -> str:
         version = "VERSION"
     hint = EXPECTED if said == CONTINUE else REASON
     return f'kernelpilot select {version} --why "{said} {hint}"'
+
+
+def way_on(evidence: Evidence, *, may_stop: bool) -> str:
+    """What to do while the target is not met. A stop decision is named only where it would count."""
+    if may_stop:
+        return decide(evidence, STOP)
+    return f"{ATTEMPT.format(name='NAME')}  # or end the loop as STOP, not COMPLETE: {END}"
 
 
 def decisions(evidence: Evidence) -> tuple[str, str, str]:

@@ -12,6 +12,7 @@ from kernelpilot_helpers.correctness import Verification
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.evidence.loop import EXPORTED, JOURNAL
 from kernelpilot_helpers.evidence.model import Evidence
+from kernelpilot_helpers.gate.facts import ATTEMPT
 from kernelpilot_helpers.ledger import Row
 from kernelpilot_helpers.records import Fault
 
@@ -68,7 +69,7 @@ def facts_of(evidence: Evidence, unevaluated: tuple[str, ...]) -> FinalFacts:
     rows = tuple(row for row in evidence.rows if row.epoch == lock.epoch)
     if not any(row.kind == "attempt" for row in rows):
         what = f"no attempt in epoch {lock.epoch}: there is nothing to take stock of"
-        raise Refused(what, where=ledger.LINEAGE_PATH, fix="kernelpilot attempt --motivation TEXT")
+        raise Refused(what, where=ledger.LINEAGE_PATH, fix=ATTEMPT.format(name="NAME"))
     return FinalFacts(
         evidence=evidence,
         contract=contract,
@@ -114,6 +115,11 @@ def verification_of(evidence: Evidence, row: Row) -> tuple[str, Verification] | 
 def reviewer_of(evidence: Evidence) -> str:
     """The loop's reviewer, from its journal or the exported copy of it; empty without a loop."""
     return evidence.loop.reviewer if evidence.loop else ""
+
+
+def amendments_of(evidence: Evidence) -> tuple[str, ...]:
+    """``plan: why`` and ``evidence: why`` of each amendment of the loop, on one line each; none without a loop."""
+    return tuple(" ".join(said.split()) for said in (evidence.loop.amends if evidence.loop else ()))
 
 
 def cite(source: str) -> str:

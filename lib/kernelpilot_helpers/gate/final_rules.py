@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
@@ -13,8 +14,14 @@ from kernelpilot_helpers.gate.final_facts import FINAL_PATH, FIX, FinalFacts, be
 from kernelpilot_helpers.gate.final_text import check_final
 from kernelpilot_helpers.gate.model import NotEvaluated, Rule
 from kernelpilot_helpers.policy import DEVICES, TIERS, Policy
+from kernelpilot_helpers.scaffold import RESEARCH_SECTIONS
 
 Found = tuple[str, str, str]
+DIGEST_PATH = "artifacts/research-digest.md"
+DIGEST_WORDS = 3
+"""Fewer words below a heading are "none" or "to do": no finding is told in so few."""
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_WORD = re.compile(r"[^\W\d_]\w*")
 CITE = "cite on that line the run or version that says so, as in [v003_fused.2], or take the figure out"
 
 
@@ -51,10 +58,28 @@ def _final(evidence: Evidence, policy: Policy) -> Iterable[Found]:
     if text is None:
         yield FINAL_PATH, "no final inventory, or it is not text", FIX
         return
-    if FINAL_PATH in evidence.git.dirty or not any(FINAL_PATH in c.paths for c in evidence.git.commits):
-        yield FINAL_PATH, "not committed as it stands", FIX
+    stale: list[tuple[str, str]] = []
     for fault in check_final(text, _as_written(text, facts)):
-        yield fault.where, fault.what, fault.fix
+        if fault.fix == FIX:
+            stale.append((fault.where, fault.what))
+        else:
+            yield fault.where, fault.what, fault.fix
+    if FINAL_PATH in evidence.git.dirty or not any(FINAL_PATH in c.paths for c in evidence.git.commits):
+        stale.append((FINAL_PATH, "not committed as it stands"))
+    if stale:  # one command mends them all
+        rest = len(stale) - 1
+        more = f" (and {rest} more difference{'s' * (rest != 1)})" if rest else ""
+        yield stale[0][0], f"{stale[0][1]}{more}", FIX
+
+
+def _digest(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: the text of the research digest. Nobody can judge what was understood; an empty form was not written."""
+    text = _COMMENT.sub("", evidence.files.get(DIGEST_PATH, ""))
+    parts = {part.partition("\n")[0].strip(): part.partition("\n")[2] for part in re.split(r"^## ", text, flags=re.M)}
+    empty = [title for title in RESEARCH_SECTIONS if len(_WORD.findall(parts.get(title, ""))) < DIGEST_WORDS]
+    if empty:
+        what = f"says nothing of its own below: {', '.join(empty)}"
+        yield DIGEST_PATH, what, f"write a sentence below each of these headings of {DIGEST_PATH}, and commit it"
 
 
 def _as_written(text: str, facts: FinalFacts) -> FinalFacts:
@@ -131,5 +156,6 @@ def _wrong(claim: finder.Claim, known: dict[str, frozenset[str]], evidence: Evid
 
 FINAL_RULES: tuple[Rule, ...] = (
     Rule(id="31", title="final inventory", severity="block", phase="final", check=_final),
+    Rule(id="31", title="research digest is written", severity="block", phase="final", check=_digest),
     Rule(id="33", title="claims in a round summary", severity="repair", phase="always", check=_summaries),
 )

@@ -12,7 +12,9 @@ from kernelpilot_helpers.gate import final_matrices as matrices
 from kernelpilot_helpers.gate.final_facts import (
     FINAL_PATH,
     FIX,
+    JOURNAL_PATH,
     FinalFacts,
+    amendments_of,
     cite,
     direct_run,
     figure_faults,
@@ -37,7 +39,18 @@ def _task(facts: FinalFacts) -> str:
         f"- Target: {times(contract.target.speedup)} of the baseline's speed [contract.toml]",
         f"- Contract epoch: {facts.lock.epoch}, locked {facts.lock.locked_at} [artifacts/contract.lock.json]",
     ]
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_amended(facts)]) + "\n"
+
+
+def _amended(facts: FinalFacts) -> list[str]:
+    """What the work was judged by in the end is not what it began with: each change, and why."""
+    if facts.evidence.loop is None:
+        return ["- Amended while the loop ran: not known, no loop is on record."]
+    said = amendments_of(facts.evidence)
+    where = cite(JOURNAL_PATH)
+    if not said:
+        return [f"- Amended while the loop ran: none, neither plan nor evidence {where}"]
+    return [f"- Amended while the loop ran: {words} {where}" for words in said]
 
 
 def _result(facts: FinalFacts) -> str:
@@ -68,6 +81,9 @@ def _target(facts: FinalFacts, run: str) -> str:
 
 def _stop(facts: FinalFacts) -> str:
     reason = " ".join(done.stopped(facts.evidence).split())
+    early = " ".join(done.early_stop(facts.evidence).split())
+    if not reason and early:
+        return f"No stop decision stands: {early} {cite(ledger.LINEAGE_PATH)}"
     return f"Stop decision: {reason} {cite(ledger.LINEAGE_PATH)}" if reason else "No stop decision stands."
 
 

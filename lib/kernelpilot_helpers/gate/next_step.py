@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelpilot_helpers import plan
+from kernelpilot_helpers import plan, scaffold
 from kernelpilot_helpers.contract.model import Contract
-from kernelpilot_helpers.evidence.model import MISSING, TERMINALS, Evidence
+from kernelpilot_helpers.evidence.model import MISSING, Evidence, LoopFacts
 from kernelpilot_helpers.gate import facts
 from kernelpilot_helpers.gate.course import IDEA
 from kernelpilot_helpers.gate.decide import decide
@@ -17,6 +17,7 @@ from kernelpilot_helpers.gate.rules_repo import was_locked
 from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.records import Fault
 
+PLAN = "kernelpilot plan"
 STUB = "raise NotImplementedError("
 
 
@@ -32,12 +33,14 @@ def _flat(text: str) -> str:
 
 def _before_lock(evidence: Evidence) -> str:
     contract = evidence.contract
+    if isinstance(contract, Contract) and scaffold.on_gpu(contract) and isinstance(evidence.lock, Fault):
+        return scaffold.GPU_ENDS
     if isinstance(contract, Fault) and contract.what == MISSING and not evidence.git.commits:
         return "kernelpilot scaffold DIR --task NAME"
     if isinstance(contract, Fault) or not isinstance(evidence.lock, Fault) or was_locked(evidence):
         return ""
     if plan.PATH not in evidence.files:
-        return "kernelpilot plan"
+        return PLAN
     stubs = [path for path in _written_by_hand(contract) if STUB in evidence.files.get(path, "")]
     if stubs:
         return f"write {' and '.join(stubs)}, still a stub; the lock comes after it"
@@ -55,8 +58,15 @@ def _mend(evidence: Evidence, report: Report) -> str:
     if not red:
         return ""
     if evidence.loop is None and red[0].severity == "repair" and any(f.rule == "3" for f in red):
-        return facts.SETUP
-    return _line(red[0])
+        return _set_up(evidence)
+    return _set_up(evidence) if red[0].fix == facts.SETUP else _line(red[0])
+
+
+def _set_up(evidence: Evidence, why: str = "") -> str:
+    """The loop's set-up; it reads the plan, which is made again where it is gone."""
+    if plan.PATH not in evidence.files:
+        return f"{PLAN}  # the loop's set-up reads it"
+    return f"{facts.SETUP}  # {why}" if why else facts.SETUP
 
 
 def _line(found: Finding) -> str:
@@ -68,19 +78,35 @@ def _onward(evidence: Evidence, report: Report) -> str:
     over = loop is not None and not loop.active
     if not report.done.met and not (loop is not None and loop.phase == "COMPLETE"):
         if over:
-            return f"{facts.SETUP}  # the loop ended as {loop.phase if loop else ''} and the work is not done"
-        return _work(evidence, report)
+            return _set_up(evidence, f"the loop ended as {loop.phase if loop else ''} and the work is not done")
+        return _parked(loop) or _work(evidence, report)
     if FINAL_PATH not in evidence.files:
         return FIX
-    if loop is not None and loop.phase in ("FINALIZE", *TERMINALS):
-        final = [f for f in decide(evidence, POLICY, final=True).findings if f.severity != "trend"]
-        if final:
-            return _line(final[0])
+    final = [f for f in decide(evidence, POLICY, final=True).findings if f.severity != "trend"]
+    if final:
+        return _line(final[0])
     if loop is not None and over:
         return f"finished: the loop is {loop.phase} and the gate passes; nothing is left to do"
+    if loop is not None and loop.phase == "PARKED":
+        return _parked(loop)
     if loop is not None and loop.phase == "FINALIZE":
-        return f"write {loop.directory}/finalize-summary.md, then stop and let the Stop hook accept the end"
+        return _end(loop)
     return "write the round's summary, then stop and let the Stop hook review"
+
+
+def _parked(loop: LoopFacts | None) -> str:
+    """How a parked loop goes on, and why it waits; empty for any other loop."""
+    if loop is None or loop.phase != "PARKED":
+        return ""
+    why = next((stop.reason for stop in reversed(loop.stops) if stop.outcome == "PARKED"), "")
+    return f"{facts.RESUME}  # once this is mended: {why or 'the loop is parked'}"
+
+
+def _end(loop: LoopFacts) -> str:
+    page = f"{loop.directory}/finalize-summary.md"
+    if loop.finalized:
+        return f"{facts.ASK}  # {page} is written; mend what it still names, then stop"
+    return f"write {page}, then stop and let the Stop hook accept the end"
 
 
 def _work(evidence: Evidence, report: Report) -> str:

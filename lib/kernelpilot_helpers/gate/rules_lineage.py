@@ -12,7 +12,7 @@ from kernelpilot_helpers.gate import facts
 from kernelpilot_helpers.gate.audited import Found, under
 from kernelpilot_helpers.gate.facts import best_of, epoch_rows, short
 from kernelpilot_helpers.gate.model import Rule
-from kernelpilot_helpers.ledger import LINEAGE_PATH, Row
+from kernelpilot_helpers.ledger import LINEAGE_PATH, Row, citations
 from kernelpilot_helpers.ledger.older import IMPORTED
 from kernelpilot_helpers.policy import Policy
 
@@ -89,6 +89,28 @@ def uncommitted(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa:
     for path in evidence.git.dirty:
         if path.startswith(EVIDENCE) and path not in evidence.git.tracked and not path.startswith(flying):
             yield path, "evidence that no commit holds", _settle(evidence, path)
+
+
+def cited(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
+    """Input: source keys and digests that rows cite, against the ideas on record and the digests that lie here.
+
+    Rows stay for ever: a later row of the same tree that cites nothing unknown mends one that does.
+    """
+    keys, digests = {idea.key for idea in evidence.ideas}, citations.digest_ids(evidence.sizes)
+    open_: dict[str, tuple[Row, tuple[str, ...]]] = {}
+    for row in evidence.rows:
+        if row.kind not in facts.TRIED or row.epoch == 0:
+            continue
+        if missing := citations.unknown(row.motivation, keys=keys, digests=digests):
+            open_[row.tree] = row, missing
+        else:
+            open_.pop(row.tree, None)
+    for row, missing in open_.values():
+        path = f"{facts.variants(evidence)}/{row.variant}"
+        fix = f'kernelpilot attempt {row.variant} --again --motivation "the same, without what is not there"'
+        if evidence.git.head_variants.get(row.variant) != row.tree:
+            fix = f"git checkout {short(row.commit)} -- {path} && {fix}"
+        yield f"{LINEAGE_PATH}: {row.version}", f"cites {', '.join(missing)}, which is not in this repo", fix
 
 
 def _settle(evidence: Evidence, path: str) -> str:
@@ -193,6 +215,7 @@ def _better(rows: tuple[Row, ...], best: Row) -> Iterator[Row]:
 RULES: tuple[Rule, ...] = (
     Rule(id="10", title="every attempt has a row", severity="block", phase="always", check=every_attempt),
     Rule(id="10", title="work in progress", severity="trend", phase="always", check=in_progress),
+    Rule(id="10", title="what is cited is there", severity="repair", phase="always", check=cited),
     Rule(id="10", title="evidence is committed", severity="repair", phase="always", check=uncommitted),
     Rule(id="11", title="optimization ledger", severity="block", phase="always", check=optimizations),
     Rule(id="12", title="lineage is sound", severity="block", phase="always", check=lineage),

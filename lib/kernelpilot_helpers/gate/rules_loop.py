@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from kernelpilot_helpers.evidence.model import Evidence
 from kernelpilot_helpers.gate import facts
 from kernelpilot_helpers.gate.audited import Found
-from kernelpilot_helpers.gate.done import target_met
+from kernelpilot_helpers.gate.done import early_stop, may_stop, stopped, target_met
 from kernelpilot_helpers.gate.facts import contract_of, epoch_rows, loop_of, short
 from kernelpilot_helpers.gate.model import NotEvaluated, Rule
-from kernelpilot_helpers.ledger import IDEAS_PATH, LINEAGE_PATH, Row
+from kernelpilot_helpers.gate.weak import decides, gains
+from kernelpilot_helpers.ledger import IDEAS_PATH, LINEAGE_PATH
 from kernelpilot_helpers.policy import Policy
 
 TENSOR_CORE = ("gemm", "attention", "moe")
 """Kinds of kernel that stand or fall with the tensor cores."""
+PAPERS = ("28", "33")
+"""Rules whose findings lie in what the worker writes about a round: they ask for no narrower one."""
 NARROW = ("milestone", "reset", "bring-up")
 
 
@@ -73,13 +76,19 @@ def amended(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG
         yield where, f"the {what} was amended: {why}", "nothing to mend: the round's summary says what it changes"
 
 
+def _of_the_work(name: str) -> bool:
+    """Whether a finding id is of a rule over the evidence: the loop's papers are mended by writing, in any round."""
+    rule, _, where = name.partition(":")
+    return rule.isdigit() and rule not in PAPERS and not where.startswith("round-")
+
+
 def repeated(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
     """Input: finding ids (``rule:where``) of the last two Stops that had a gate, and this round's contract."""
     loop = loop_of(evidence)
     red = [stop for stop in loop.stops if stop.passed is False]
     if len(red) < 2 or not loop.active:
         return
-    twice = sorted(set(red[-1].findings) & set(red[-2].findings))
+    twice = sorted(filter(_of_the_work, set(red[-1].findings) & set(red[-2].findings)))
     text = loop.contracts.get(loop.round, "").lower()
     if twice and not any(word in text for word in NARROW):
         where = f"{loop.directory}/round-{loop.round}-contract.md"
@@ -102,41 +111,25 @@ def far_off(evidence: Evidence, policy: Policy) -> Iterator[Found]:
             yield row.version, what, facts.decide(evidence, facts.PIVOT)
 
 
-def gains(rows: Sequence[Row]) -> list[tuple[str, float | None, int]]:
-    """(round, best point gain, place of its last row) in order; a row outside rounds is a round of its own.
-
-    Attempts in a row with one number are one round; the next loop begins at 0 again. A round without a correct
-    attempt has no gain and counts as weak. Rows that speak of the machine or the harness are passed over, and so are
-    rechecks, which try nothing new; a round that has no other row is no round here.
-    """
-    out: list[tuple[str, float | None, int]] = []
-    for ix, row in enumerate(rows):
-        if row.kind != "attempt" or facts.void(row):
-            continue
-        name = f"round {row.round}" if row.round is not None else row.version
-        point = row.gain.speedup - 1 if row.gain is not None and row.verdict not in ("WRONG", "BROKEN") else None
-        before = out.pop()[1] if out and out[-1][0] == name else None
-        best = max((p for p in (point, before) if p is not None), default=None)
-        out.append((name, best, ix))
-    return out
-
-
 def plateau(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     """Input: point gains by round, decision rows, and whether the target is met with a confirmation."""
     rows = epoch_rows(evidence)
     met, why = target_met(evidence)
     if met:
         return
-    decided = [ix for ix, row in enumerate(rows) if facts.word(row) in facts.DECISIONS]
+    decided = [ix for ix in range(len(rows)) if decides(evidence, policy, rows, ix)]
     last = gains(rows)[-policy.weak_rounds :]
     weak = [name for name, gain, _ in last if gain is None or gain < policy.weak_gain]
     if len(weak) == policy.weak_rounds and not any(ix > last[-1][2] for ix in decided):
         what = f"{policy.weak_rounds} weak rounds ({', '.join(weak)}) and no decision after them"
-        others = f"{facts.PIVOT} REASON", f"{facts.CONTINUE} EXPECTED_GAIN"
-        yield LINEAGE_PATH, what, f'{facts.decide(evidence, facts.STOP)}  # or "{others[0]}", or "{others[1]}"'
-    elif not any(facts.word(row) == facts.STOP for row in rows):
-        what = f"the end without its reason: {why}, and no stop decision"
-        yield LINEAGE_PATH, what, facts.decide(evidence, facts.STOP)
+        pivot, go_on = f"{facts.PIVOT} {facts.REASON}", f"{facts.CONTINUE} {facts.EXPECTED}"
+        first, second = (facts.STOP, pivot) if may_stop(evidence, policy) else (facts.PIVOT, "")
+        others = " or ".join(f'"{words}"' for words in (second, go_on) if words)
+        yield LINEAGE_PATH, what, f"{facts.decide(evidence, first)}  # or {others}"
+    elif not stopped(evidence, policy):
+        early = early_stop(evidence, policy)
+        what = f"the end without its reason: {why}, and {early or 'no stop decision'}"
+        yield LINEAGE_PATH, what, facts.way_on(evidence, may_stop=may_stop(evidence, policy))
 
 
 def exhausted(evidence: Evidence, policy: Policy) -> Iterator[Found]:

@@ -64,6 +64,7 @@ def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measu
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)
         views.require_rendered(ws)
+        sources.require_cited(ws, request.motivation)
         earlier = _earlier(ws, tree)
         if earlier is not None and not request.again:
             return Recorded(row=earlier, outcome=None, notes=tuple(notes))
@@ -117,7 +118,8 @@ def intent_for(ws: Workspace, request: Request, variant: str, tree: str, clock: 
     label = ledger.next_version(ws.rows, request.slug or variant)
     head = proc.head(ws.root)
     if request.no_commit and (head is None or proc.tree(ws.root, head, path) != tree):
-        raise Refused("the variant has uncommitted changes", where=path, fix=f"git add {path} && git commit")
+        fix = f'git add {path} && git commit -m "{label}"'
+        raise Refused("the variant has uncommitted changes", where=path, fix=fix)
     idea = request.motivation.text
     commit = proc.commit_tree(ws.root, path, tree, f"{label.split('_')[0]} try: {idea}")
     best = ws.best()

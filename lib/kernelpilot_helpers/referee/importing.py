@@ -19,7 +19,17 @@ from kernelpilot_helpers.referee import attempt as attempts
 from kernelpilot_helpers.referee import decide, floor, jobs, measure, recover, rows, runs, sources, views, workspace
 from kernelpilot_helpers.referee.decide import Ask, Outcome, Runs
 from kernelpilot_helpers.referee.floor import Clock
-from kernelpilot_helpers.referee.portable import RUNTIME, Bundle, Part, fixed_pairs, load, opened, question, roles
+from kernelpilot_helpers.referee.portable import (
+    EXPORT,
+    RUNTIME,
+    Bundle,
+    Part,
+    fixed_pairs,
+    load,
+    opened,
+    question,
+    roles,
+)
 from kernelpilot_helpers.referee.runs import FloorRecord, Intent
 from kernelpilot_helpers.referee.workspace import Workspace
 
@@ -38,6 +48,7 @@ def import_bundle(start: Path, source: Path, *, clock: Clock) -> attempts.Record
         views.require_rendered(ws)
         bundle = load(folder)
         _require_ours(ws, bundle, folder)
+        sources.require_cited(ws, bundle.intent.motivation)
         raws = {part.name: _result(folder, part) for part in bundle.parts}
         _require_new(ws, bundle, folder)
         _require_independent(raws, folder)
@@ -51,7 +62,7 @@ def import_bundle(start: Path, source: Path, *, clock: Clock) -> attempts.Record
 
 
 def _require_ours(ws: Workspace, bundle: Bundle, folder: Path) -> None:
-    fix = "kernelpilot job export VARIANT  # and run that"
+    fix = f"{EXPORT}  # and run that"
     if bundle.intent.tier not in policy.TIERS:
         raise NotComparable(f"tier {bundle.intent.tier!r} is unknown", where=str(folder), fix=fix)
     if bundle.lock_sha256 != records.file_sha256(ws.root / workspace.LOCK):
@@ -150,7 +161,7 @@ def _own_intent(ws: Workspace, given: Intent, folder: Path) -> Intent:
     )
     if not known or given.epoch != ws.epoch or proc.tree(ws.root, given.commit, path) != given.tree:
         what = f"it is about {given.variant!r} at commit {given.commit[:12]!r}, which this repo does not hold so"
-        raise NotComparable(what, where=str(folder), fix="kernelpilot job export VARIANT")
+        raise NotComparable(what, where=str(folder), fix=EXPORT)
     label = given.label
     if not sources.LABEL.fullmatch(label) or any(row.version == label for row in ws.rows):
         label = ledger.next_version(ws.rows, given.variant)

@@ -75,8 +75,7 @@ def _never() -> Lock:
 
 def _require_measurable(ws: Workspace) -> None:
     if scaffold.on_gpu(ws.contract):
-        fix = 'set target.gpu = "cpu" to play the whole flow, or wait for GPU support (CHANGELOG.md says when)'
-        raise Refused("a GPU target cannot be measured yet", where="contract.toml: target.gpu", fix=fix)
+        raise Refused(scaffold.GPU_WALL, where="contract.toml: target.gpu", fix=scaffold.GPU_ENDS)
 
 
 def _require_skeleton(ws: Workspace) -> None:

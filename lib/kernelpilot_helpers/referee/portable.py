@@ -51,7 +51,8 @@ class Bundle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     parts: tuple[Part, ...]
 
 
-BUNDLE = records.Owner(format="kernelpilot.bundle", version=1, type=Bundle, fix="kernelpilot job export VARIANT")
+EXPORT = 'kernelpilot job export VARIANT --out FILE.tar.gz --motivation "..."'
+BUNDLE = records.Owner(format="kernelpilot.bundle", version=1, type=Bundle, fix=EXPORT)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -74,6 +75,7 @@ def export(start: Path, request: attempts.Request, out: Path, *, clock: Clock) -
         ws = workspace.open_repo(start)
         workspace.require_sound(ws)
         views.require_rendered(ws)
+        sources.require_cited(ws, request.motivation)
         intent = attempts.intent_for(ws, request, variant, tree, clock, recheck=request.again)
     with tempfile.TemporaryDirectory() as tmp:
         folder = Path(tmp) / f"kernelpilot-{intent.label}"
@@ -170,7 +172,7 @@ def opened(source: Path) -> Iterator[Path]:
             with tarfile.open(source) as tar:
                 _extract(tar, Path(tmp), source)
         except (tarfile.TarError, OSError, EOFError) as error:
-            fix = "kernelpilot job export VARIANT --out FILE.tar.gz"
+            fix = EXPORT
             raise BadRecord(f"not a readable bundle: {error}", where=str(source), fix=fix) from None
         folders = [p for p in Path(tmp).iterdir() if p.is_dir()]
         yield folders[0] if len(folders) == 1 else Path(tmp)

@@ -19,6 +19,7 @@ from kernelpilot_helpers.ledger.model import Motivation, Provenance, Row
 from kernelpilot_helpers.referee.decide import RunRole
 from kernelpilot_helpers.referee.workspace import LOCAL, RUNS
 
+AGAIN = 'kernelpilot attempt VARIANT --again --motivation "recheck"'
 FIX = "git checkout -- artifacts/runs"
 
 
@@ -111,7 +112,7 @@ def keep(root: Path, run: str) -> Raw:
     """Copy job and raw from the job directory into the run directory, then drop the job directory."""
     source, target = job_dir(root, run), run_dir(root, run)
     for name in ("job.json", "raw.json"):
-        records.write_bytes(target / name, records.read_bytes(source / name, fix="kernelpilot attempt --again"))
+        records.write_bytes(target / name, records.read_bytes(source / name, fix=AGAIN))
     records.crash_point("attempt.raw")
     shutil.rmtree(source, ignore_errors=True)
     return records.load(target / "raw.json", RAW)

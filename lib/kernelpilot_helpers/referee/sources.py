@@ -9,11 +9,15 @@ import msgspec
 
 from kernelpilot_helpers import ledger, proc, records
 from kernelpilot_helpers.errors import BadRecord, Refused
-from kernelpilot_helpers.ledger.model import Provenance
+from kernelpilot_helpers.gate.course import IDEA
+from kernelpilot_helpers.ledger import citations
+from kernelpilot_helpers.ledger.model import Motivation, Provenance
 from kernelpilot_helpers.referee import views
 from kernelpilot_helpers.referee.workspace import Workspace
 
 LANGUAGES = ((".cu", "cuda"), (".cpp", "c++"), (".cc", "c++"), (".c", "c"))
+SHOWN = 6
+"""Known names that a refusal lists."""
 PROVENANCE = "provenance.toml"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 """Names of variant folders: no glob, no path, nothing that a shell or git reads as an option."""
@@ -48,6 +52,30 @@ def choose_variant(ws: Workspace, asked: str | None) -> str:
     what = "no variant yet" if not names else f"which variant is meant? ({', '.join(names)})"
     fix = "name one of them" if names else f"write {ws.variants}/NAME/candidate.py"
     raise Refused(what, where=ws.variants, fix=fix)
+
+
+def require_cited(ws: Workspace, cited: Motivation) -> None:
+    """Raises Refused when a motivation cites a source idea or a profile digest that is not in this repo."""
+    keys = [idea.key for idea in ledger.load_ideas(ws.root)]
+    folder = ws.root / citations.DIGESTS
+    paths = [path.relative_to(ws.root).as_posix() for path in sorted(folder.rglob("*")) if path.is_file()]
+    digests = citations.digest_ids(paths)
+    missing = citations.unknown(cited, keys=keys, digests=digests)
+    if not missing:
+        return
+    if missing[0].startswith("source "):
+        known = f"; there is: {', '.join(dict.fromkeys(keys[-SHOWN:]))}" if keys else ""
+        raise Refused(
+            f"no {', '.join(missing)}: no such source idea was noted",
+            where=ledger.SOURCE_IDEAS_PATH,
+            fix=f"{IDEA}  # prints the KEY to cite{known}",
+        )
+    known = f"; there is: {', '.join(sorted(digests)[:SHOWN])}" if digests else ""
+    raise Refused(
+        f"no {missing[0]}: no such file or folder",
+        where=citations.DIGESTS,
+        fix=f"kernelpilot ncu digest FILE --out {citations.DIGESTS}VERSION/CASE  # VERSION is the ID to cite{known}",
+    )
 
 
 def files(ws: Workspace, tree: str) -> list[str]:

@@ -16,6 +16,7 @@ from kernelpilot_helpers import autotune, ledger, policy, proc, records
 from kernelpilot_helpers.autotune import MAP_PATH, PerformanceMap
 from kernelpilot_helpers.errors import KernelPilotError, NotComparable, Refused
 from kernelpilot_helpers.executors.lab import Lab
+from kernelpilot_helpers.gate.facts import ATTEMPT
 from kernelpilot_helpers.ledger.model import Motivation, Row
 from kernelpilot_helpers.referee import attempt, jobs, mapping, measure, recover, runs, seals, views, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
@@ -42,7 +43,7 @@ def tune(start: Path, *, max_pairs: int | None, lab: Lab, clock: Clock, say: mea
     with deciding(start, clock) as (ws, notes):
         wanted = autotune.selected(ws.rows, ws.epoch)
         if not wanted:
-            raise Refused("no version is IMPROVED, so there is nothing to tune", fix="kernelpilot attempt VARIANT")
+            raise Refused("no version is IMPROVED, so there is nothing to tune", fix=ATTEMPT.format(name="VARIANT"))
         bench = measure.Bench(workspace=mapping.timing_held_out(ws), lab=lab, clock=clock, say=say)
         with _unless_done(ws) as made:
             for version in wanted:

@@ -161,7 +161,9 @@ def require_sound(workspace: Workspace) -> None:
     if faults:
         what = "; ".join(f"{f.where}: {f.what}" for f in faults)
         raise BadRecord(
-            what, where=ledger.LINEAGE_PATH, fix="kernelpilot ledger check; git checkout -- " + ledger.LINEAGE_PATH
+            what,
+            where=ledger.LINEAGE_PATH,
+            fix=f"git checkout -- {ledger.LINEAGE_PATH}  # kernelpilot ledger check names what is wrong",
         )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kernelpilot_helpers.evidence.model import Evidence, LoopFacts, StopFacts
+from kernelpilot_helpers.gate.final_facts import amendments_of
 from kernelpilot_helpers.gate.model import Report
 from kernelpilot_helpers.ledger import Row
 from kernelpilot_helpers.report import timeline
@@ -39,8 +40,15 @@ def loop_part(evidence: Evidence | None) -> dict[str, Any]:
         "lines": _lines(evidence, loop),
         "faults": loop.faults,
         "tampered": loop.tampered,
+        "amended": _amended(evidence),
         "directory": loop.directory,
     }
+
+
+def _amended(evidence: Evidence) -> str:
+    """The same words as in the final inventory: what the loop was judged by was changed on purpose."""
+    said = amendments_of(evidence)
+    return f"Amended while the loop ran: {'; '.join(said) if said else 'none, neither plan nor evidence'}"
 
 
 def _reviewer(loop: LoopFacts) -> str:

@@ -11,6 +11,11 @@ from kernelpilot_helpers.scaffold import content
 GPU_LANGUAGES = ("cuda", "cutlass", "cute", "hip", "ptx", "triton", "tilelang")
 
 
+GPU_WALL = "this version cannot measure a GPU target"
+GPU_ENDS = f"stop here and report to the user: {GPU_WALL}"
+"""Nothing else is a remedy: another target would be another task."""
+
+
 def on_gpu(made: Contract) -> bool:
     """Whether the target is a device that this version cannot measure on."""
     return made.target.gpu.lower() != "cpu"
@@ -20,10 +25,7 @@ def notes(made: Contract) -> tuple[str, ...]:
     """Walls that lie ahead of this contract, one line each; none for a task that can be played through."""
     out: list[str] = []
     if on_gpu(made):
-        out.append(
-            f'target.gpu = "{made.target.gpu}": a GPU target cannot be measured yet by this version, so kernelpilot '
-            'lock will refuse it; set target.gpu = "cpu" in contract.toml to play the whole flow'
-        )
+        out.append(f'target.gpu = "{made.target.gpu}": {GPU_ENDS}')
     elif made.policy.language.lower() in GPU_LANGUAGES:
         out.append(
             f'policy.language = "{made.policy.language}" with target.gpu = "cpu": nothing written in it runs on this '

@@ -34,8 +34,11 @@ def heartbeat(here: Here) -> Iterator[Check]:
             yield Check(name="heartbeat", status="warn", what=what, fix=fix)
         elif e.get("last_fired"):
             times, last = e.get("fired", "?"), e.get("last_outcome") or "?"
-            what = f"the hook last fired {e['last_fired']} ({times} times, last: {last})"
+            by_hand = f"; judged without it {e['asked']} times" if e.get("asked") else ""
+            what = f"the hook last fired {e['last_fired']} ({times} times, last: {last}){by_hand}"
             yield Check(name="heartbeat", status="ok", what=what)
+        elif e.get("last_asked"):
+            yield _asked(e, gate)
         else:
             what = f"the gate never ran in {e.get('loop_dir', root)}: right in the first round, wrong after a stop"
             fix = f"{gate}  # instead of stopping, until hook and trust above are mended and the client is restarted"
@@ -47,6 +50,17 @@ def heartbeat(here: Here) -> Iterator[Check]:
         yield Check(name="heartbeat", status="warn", what=what, fix=fix)
     if not entries and not active:
         yield Check(name="heartbeat", status="ok", what="no loop is active in this worktree")
+
+
+def _asked(e: dict[str, Any], gate: str) -> Check:
+    """A loop that is judged although its hook never fired: by the driver, or by hand."""
+    counted = f"{e.get('asked', '?')} times, last {e['last_asked']}: {e.get('last_outcome') or '?'}"
+    if e.get("asked_by") == "drive":
+        what = f"{e.get('loop_dir')} is driven by rlcr drive, which needs no hook (judged {counted})"
+        return Check(name="heartbeat", status="ok", what=what)
+    what = f"the hook never fired in {e.get('loop_dir')}; its Stops were judged by hand ({counted})"
+    fix = f"{gate}  # after each round, until hook and trust above are mended and the client is restarted"
+    return Check(name="heartbeat", status="warn", what=what, fix=fix)
 
 
 def _entries(here: Here) -> Iterator[dict[str, Any]]:

@@ -12,6 +12,9 @@ import sys
 CAP = 8 << 20
 BLOCKS = 2
 PATIENCE_S = 60
+STATES = ("", "finalize-", "complete-", "cancel-", "maxiter-", "stop-", "unexpected-")
+KEPT = ("journal.jsonl", "journal.jsonl.broken", *(f"{state}state.md" for state in STATES))
+"""Files of a loop that name its session."""
 
 
 def main() -> None:
@@ -35,8 +38,9 @@ def main() -> None:
     name = digest + ".json"
     if not os.path.lexists(f"{base}/humanize/sessions/{name}"):
         payload["cwd"] = standing(payload.get("cwd"))
-        if not orphaned(digest, payload["cwd"]):
+        if not os.path.lexists(f"{base}/humanize/notes/{name}") and not orphaned(digest, payload["cwd"]):
             return
+    payload.pop("rlcr_by", None)  # only our own commands say that it is not the hook who asks
     broken = f"{base}/humanize/sessions/{name}.broken"
     try:
         from pathlib import Path  # noqa: PLC0415 (not before it is needed)
@@ -86,13 +90,21 @@ def orphaned(digest: str, at: str) -> bool:
     while at:
         base = f"{at}/.humanize/rlcr"
         for name in os.listdir(base) if os.path.isdir(base) else ():  # noqa: PTH112, PTH208 (as in unloadable)
-            path = f"{base}/{name}/journal.jsonl"
-            if os.path.isfile(path):  # noqa: PTH113
-                with open(path, "rb") as journal:  # noqa: PTH123
-                    if digest.encode() in journal.read(CAP):
-                        return True
+            for kept in KEPT:
+                path = f"{base}/{name}/{kept}"
+                if os.path.isfile(path) and names(path, digest):  # noqa: PTH113
+                    return True
         at = at.rpartition("/")[0]
     return False
+
+
+def names(path: str, digest: str) -> bool:
+    """Whether a file names the session; what cannot be read does not, and its neighbours are asked all the same."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return digest.encode() in file.read(CAP)
+    except OSError:
+        return False
 
 
 def unloadable(count: str, what: str) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from rlcr import plan_file, views
+from rlcr import plan_file, tracker, views
 from rlcr.command import here, idle, move, take, why
 from rlcr.loop import Loop
 from rlcr.model import Amend, State, sha256
@@ -59,6 +59,7 @@ def _told(free: Loop, before: State, old: str | None, new: str) -> Iterator[str]
     if now.phase == "PARKED":
         yield f"       the loop stays parked; rlcr resume goes on in {now.parked_from}"
     yield f"Round: {now.round}"
+    yield from tracker.told(new)
     if old is None:
         yield "Changed: unknown; the words of the plan before are gone"
         return

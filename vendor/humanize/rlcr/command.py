@@ -14,6 +14,8 @@ from rlcr import loop, registry, repo
 from rlcr.files import Locked, locked, read_regular
 from rlcr.loop import Loop
 from rlcr.model import Event
+from rlcr.options import RLCR
+from rlcr.process import same
 from rlcr.step import Illegal
 
 BUSY_S = 5.0
@@ -55,10 +57,15 @@ def here(where: Path | None = None) -> Loop:
     if found is not None:
         return found
     if root is not None and (root / loop.ROOT).is_dir():
-        with contextlib.suppress(Locked), locked(root / loop.ROOT / loop.LOCK, 0.5):
+        with contextlib.suppress(Locked, OSError), locked(root / loop.ROOT / loop.LOCK, 0.5):
             loop.finish(root)
+    raise NoLoop("no loop is active in this worktree" + elsewhere())
+
+
+def elsewhere() -> str:
+    """Half a sentence that lists every loop in the registry; empty where there is none."""
     others = [f"  {entry.worktree}  ({entry.last_outcome or 'no Stop yet'})" for _, entry in registry.sessions()]
-    raise NoLoop("no loop is active in this worktree" + ("; loops elsewhere:\n" + "\n".join(others) if others else ""))
+    return "; loops elsewhere:\n" + "\n".join(others) if others else ""
 
 
 @contextlib.contextmanager
@@ -72,9 +79,9 @@ def held(found: Loop) -> Iterator[Loop]:
     except Locked:
         # Whatever a lease of another hand holds, the lock is waited for all the same.
         with contextlib.suppress(ValueError, TypeError, LookupError, OSError, OverflowError, RecursionError):
-            pid = json.loads(read_regular(found.folder / "lease.json", 4096) or b"")["pid"]
-            if isinstance(pid, int) and pid > 1:
-                os.kill(pid, signal.SIGTERM)
+            lease = json.loads(read_regular(found.folder / "lease.json", 4096) or b"")
+            if same(lease["pid"], lease["mark"]):
+                os.kill(lease["pid"], signal.SIGTERM)
     with locked(lock, 30):
         yield Loop(found.folder)
 
@@ -93,6 +100,9 @@ def idle(found: Loop) -> Iterator[Loop]:
             if faults or free.state.setup is None or (entry is not None and entry.damaged):
                 what = f"{faults[0].where}: {faults[0].what}" if faults else "the registry entry is damaged"
                 raise Illegal(f"{what}; the loop is not what the runtime wrote, see rlcr status")
+            if entry is None or entry.loop_dir != str(free.folder):
+                what = f"the registry does not vouch for {free.folder}"
+                raise Illegal(f"{what}, so its journal is not added to; {RLCR} resume says so on record, and goes on")
             free.mend()
             free.settle()
             if not free.state.active:

@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlcr import evidence, gate, repo, tracker, views
+from rlcr import ambient, evidence, gate, repo, reviewer, tracker, views
 from rlcr.files import TooBig, read_regular, replace_file
 from rlcr.journal import crash
 from rlcr.loop import Loop, utc_now
 from rlcr.model import Ask, Check, Failure, Finding, Gathered, Opinion, Problem, Reviewed, State, Stop, plain, sha256
+from rlcr.process import mark
 from rlcr.step import step
 
 FOR_REVIEW = ".evidence-for-review.json"
@@ -44,13 +45,18 @@ def papers(loop: Loop) -> gate.Papers:
     except TooBig:
         plan = b""
     wanted = loop.plan() or ""
-    tables = text(loop.folder / tracker.NAME, tracker.CAP)
+    try:
+        rows = read_regular(loop.folder / tracker.NAME, tracker.CAP)
+    except TooBig:
+        big.append(tracker.NAME)
+        rows = b""
     return gate.Papers(
         plan_sha256=None if plan is None else sha256(plan),
         summary=text(loop.folder / f"round-{state.round}-summary.md", gate.SUMMARY_CAP),
         contract=text(loop.folder / f"round-{state.round}-contract.md", gate.SUMMARY_CAP),
         final=text(loop.folder / "finalize-summary.md", gate.SUMMARY_CAP),
-        tables=None if tables is None else tracker.below(tables, wanted), criteria=views.criteria_of(wanted),
+        tables=None if rows is None else tracker.below(tracker.decoded(rows)[0], wanted),
+        criteria=views.criteria_of(wanted),
         too_big=tuple(big),
     )  # fmt: skip
 
@@ -66,7 +72,8 @@ def decide(loop: Loop, payload: dict[str, Any], tampered: tuple[str, ...], deadl
             _lease(lease, "review", deadline)
             stop = _reviewed(loop, stop, asked, deadline)
             crash("stop.review")
-        stop = replace(stop, problems=(*stop.problems, *moved(loop, stop)))
+        if not any(problem.rule == "moved" for problem in stop.problems):
+            stop = replace(stop, problems=(*stop.problems, *moved(loop, stop)))
         return loop.put(stop, stop.head)
     finally:
         lease.unlink(missing_ok=True)
@@ -77,7 +84,7 @@ def looked(loop: Loop, state: State, payload: dict[str, Any], tampered: tuple[st
     root, s = loop.worktree, state.begun
     facts = repo.look(root, s.base_commit)
     written = papers(loop)
-    amended = evidence.amended(root, s.evidence)
+    amended = (*evidence.amended(root, s.evidence), *reviewer.amended(s.evidence, s.reviewer))
     problems = (*gate.problems(state, facts, written), *amended)
     crash("stop.gate")
     checks: tuple[Check, ...] = ()
@@ -99,9 +106,9 @@ def looked(loop: Loop, state: State, payload: dict[str, Any], tampered: tuple[st
 
 
 def evidence_key(state: State, facts: repo.Facts) -> str:
-    """What evidence that was run ahead of a Stop must share with it: commit, files, phase, and what was pinned."""
+    """What evidence that was run ahead of a Stop must share with it: commit, files, phase, pins and environment."""
     pins = json.dumps(state.begun.evidence, sort_keys=True)
-    return sha256(json.dumps([facts.head, facts.tree, state.phase, sha256(pins)]))
+    return sha256(json.dumps([facts.head, facts.tree, state.phase, sha256(pins), ambient.digest(os.environ)]))
 
 
 def gathered(state: State, facts: repo.Facts) -> dict[str, Check]:
@@ -119,8 +126,8 @@ def message(payload: dict[str, Any]) -> str:
 
 def _lease(path: Path, doing: str, deadline: float) -> None:
     left = round(deadline - time.monotonic())
-    text = json.dumps({"pid": os.getpid(), "doing": doing, "since": utc_now(), "left_s": left}, sort_keys=True)
-    replace_file(path, (text + "\n").encode())
+    facts = {"pid": os.getpid(), "mark": mark(os.getpid()), "doing": doing, "since": utc_now(), "left_s": left}
+    replace_file(path, (json.dumps(facts, sort_keys=True) + "\n").encode())
 
 
 def moved(loop: Loop, stop: Stop) -> tuple[Problem, ...]:
@@ -129,9 +136,12 @@ def moved(loop: Loop, stop: Stop) -> tuple[Problem, ...]:
     same = now.branch == loop.state.begun.branch or any(p.rule == "branch" for p in stop.problems)
     if same and (now.head, now.tree) == (stop.head, stop.tree):
         return ()
-    what = "the repository changed while it was judged"
+    return (_moved(", ".join(now.dirty[:5]) or now.head[:12], "the repository changed while it was judged"),)
+
+
+def _moved(where: str, what: str) -> Problem:
     fix = "let nothing write here during a Stop; ignore or commit what the evidence command writes"
-    return (Problem(rule="moved", where=", ".join(now.dirty[:5]) or now.head[:12], what=what, fix=fix),)
+    return Problem(rule="moved", where=where, what=what, fix=fix)
 
 
 def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
@@ -143,20 +153,28 @@ def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
     key = sha256(json.dumps([*known, [f.id for f in state.open]]))
     if state.review is not None and state.review_key == key:
         return replace(stop, verdict=state.review)
+    changed_program = reviewer.amended(s.evidence, s.reviewer)
+    if changed_program:
+        return replace(stop, problems=(*stop.problems, *changed_program))
     evidence_path = loop.folder / FOR_REVIEW
     facts = {"head": stop.head, "round": stop.round, "phase": stop.phase, "checks": [plain(c) for c in stop.checks]}
-    replace_file(evidence_path, json.dumps(facts, indent=1).encode())
-    name = "finalize-summary.md" if state.phase == "FINALIZE" else f"round-{stop.round}-summary.md"
+    measured = json.dumps(facts, indent=1).encode()
+    replace_file(evidence_path, measured)
+    summary = loop.folder / ("finalize-summary.md" if state.phase == "FINALIZE" else f"round-{stop.round}-summary.md")
     plan = loop.worktree / s.plan if s.plan else loop.folder / views.TRACKER
     changed = () if asked.full else repo.changed(loop.worktree, asked.since, stop.head)
     # Commits that cannot be told apart, or an unknown one, are no scope to keep to.
     full = asked.full or (not changed and asked.since != stop.head)
     _keep_evidence(loop, stop)
+    diff, shown = _keep_diff(loop, stop.head, "" if full else asked.since)
+    judged = {evidence_path: sha256(measured), diff: shown}
+    judged |= {plan: s.plan_sha256} if s.plan else {}
+    judged |= {summary: stop.summary_sha256} if stop.summary_sha256 != sha256("") else {}
     said = review.review(review.Request(
         reviewer=s.reviewer, loop_dir=loop.folder, worktree=loop.worktree, round=stop.round, phase=asked.phase,
         base_commit=s.base_commit, head=stop.head, plan_path=plan,
-        summary_path=loop.folder / name, evidence_path=evidence_path,
-        diff_path=_keep_diff(loop, stop.head, "" if full else asked.since),
+        summary_path=summary, evidence_path=evidence_path, diff_path=diff, sha256=judged,
+        planned=bool(s.plan), program=reviewer.argv(s.evidence),
         prior_open=_asked(state.open), queued=_asked(state.queued), full=full, since=asked.since, changed=changed,
         acs=views.criteria_of(loop.plan() or ""), amends=tuple(f"{a.what}: {a.why}" for a in state.amends),
         deadline_s=min(float(s.timeout_s), deadline - time.monotonic()), model=s.model, effort=s.effort,
@@ -164,21 +182,27 @@ def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
     if isinstance(said, review.Infra):
         if said.kind == "terminated":
             raise Terminated
+        if said.kind == "moved":
+            return replace(stop, problems=(*stop.problems, _moved("what the reviewer reads", said.detail)))
         return replace(stop, failure=Failure(kind=f"review-{said.kind}", detail=said.detail[:600]))
+    # What was said of a tree that is another one by now is not kept: it would be used when that tree is back.
+    now = moved(loop, stop)
+    if now:
+        return replace(stop, problems=(*stop.problems, *now))
     opinion = opinion_of(said)
     opinion = replace(opinion, full=full, changed=touched(changed, opinion))
     loop.put(Reviewed(key=key, verdict=opinion), stop.head)
     return replace(stop, verdict=opinion)
 
 
-def _keep_diff(loop: Loop, head: str, since: str) -> Path:
-    """What changed, as a file: first since the last review, where that is the scope, then since the loop's base."""
+def _keep_diff(loop: Loop, head: str, since: str) -> tuple[Path, str]:
+    """What changed, as a file, and its SHA-256: first since the last review, where that is the scope, then in all."""
     spans = [base for base in (since, loop.state.begun.base_commit) if base]
     raw = "\n".join(repo.diff(loop.worktree, base, head) for base in spans).encode("utf-8", "replace")
     if len(raw) > DIFF_CAP:
         raw = raw[:DIFF_CAP] + b"\n... cut here: read the files themselves\n"
     replace_file(loop.folder / DIFF, raw)
-    return loop.folder / DIFF
+    return loop.folder / DIFF, sha256(raw)
 
 
 def _keep_evidence(loop: Loop, stop: Stop) -> None:

@@ -21,10 +21,10 @@ from rlcr.drive_agents import AGENTS
 from rlcr.drive_turn import Ended, Record, Turn
 from rlcr.drive_words import USAGE, Words, parse
 from rlcr.files import Locked, locked
-from rlcr.journal import crash
+from rlcr.journal import NAME, crash
 from rlcr.loop import Loop
 from rlcr.model import TERMINALS, State, sha256
-from rlcr.options import RLCR, Refused
+from rlcr.options import CANCEL, RLCR, Refused
 from rlcr.review.logs import log_dir
 from rlcr.step import Illegal
 
@@ -168,6 +168,8 @@ class Driver:
         code = self.judge("") if 0 <= self.record.due >= s.intents else self.over()
         while code is None:
             if self.given.turns and self.used >= self.given.turns:
+                if self._gone():
+                    return self.over() or 2
                 _say(f"{self.used} turns used up; the loop stays as it is. To go on: {self.given.again()}")
                 return 6
             code = self.turn()
@@ -219,6 +221,8 @@ class Driver:
         if ended.gone:
             what += "; that session is gone, a new one begins"
         if self.failures >= FAILURES:
+            if self._gone():
+                return self.over()
             _say(f"{what}; {self.failures} failures in a row. The loop stays as it is. To go on: {self.given.again()}")
             return 4
         if self.used == self.given.turns:
@@ -233,7 +237,7 @@ class Driver:
         """The end of a turn, through the core of the Stop hook; None when the loop goes on."""
         said: list[dict[str, str] | None] = []
         payload = {
-            "session_id": self.record.session, "cwd": str(self.root), "hook_event_name": "Stop",
+            "rlcr_by": "drive", "session_id": self.record.session, "cwd": str(self.root), "hook_event_name": "Stop",
             "last_assistant_message": f"turn {self.record.turn}: {message}",  # two turns are never one Stop
         }  # fmt: skip
         heard = stop_hook.main(payload, said.append, self.owner)
@@ -246,7 +250,7 @@ class Driver:
         blocked = got.get("decision") == "block"
         short = f": {got.get('systemMessage', '')}" if blocked else ""
         _say(f"turn {self.record.turn}: {seconds:.0f} s, round {s.round}, {s.phase}{short}")
-        if not blocked:
+        if not blocked or self._gone():
             return self.over(got)
         self.note(due=-1)
         return None
@@ -259,9 +263,17 @@ class Driver:
                 raise Terminated
             time.sleep(0.05)
 
+    def _gone(self) -> bool:
+        """Whether nothing is left on disk that could be judged, or told as laid aside."""
+        return not any((self.folder / name).exists() for name in (NAME, f"{NAME}.broken"))
+
     def over(self, said: dict[str, str] | None = None) -> int | None:
         """The exit code of a loop that has ended or is parked, with its reason on stderr; None when it goes on."""
         s, entry = self.state, registry.load(self.owner)
+        if self._gone():
+            _say(f"the loop {self.folder} is gone, so nothing can be judged any more. To free its session: {CANCEL}")
+            drive_turn.record_path(self.owner).unlink(missing_ok=True)
+            return 2
         if s.phase in TERMINALS:
             _say(answer(s, self.folder).get("systemMessage", s.phase))
             drive_turn.record_path(self.owner).unlink(missing_ok=True)

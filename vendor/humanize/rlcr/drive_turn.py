@@ -17,6 +17,7 @@ from typing import Literal
 from rlcr import registry
 from rlcr.drive_agents import GONE, Agent, Heard
 from rlcr.files import read_regular, replace_file
+from rlcr.process import mark, same
 from rlcr.review.clients import GUARD, environment
 
 GRACE_S = 2.0
@@ -177,20 +178,9 @@ def _tail(path: Path) -> str:
         return file.read().decode(errors="replace")
 
 
-def mark(pid: int) -> str:
-    """When a process began, as the system writes it: tells a process from a later one of the same number."""
-    with contextlib.suppress(OSError):
-        raw = Path(f"/proc/{pid}/stat").read_text(errors="replace")
-        return raw.rpartition(")")[2].split()[19]
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        ps = ["ps", "-o", "lstart=", "-p", str(pid)]
-        return subprocess.run(ps, capture_output=True, text=True, timeout=10, check=False).stdout.strip()
-    return ""
-
-
 def end_left(record: Record) -> bool:
     """End the client that a killed driver left at work; whether there was one."""
-    if record.pid <= 1 or not record.mark or mark(record.pid) != record.mark:
+    if not same(record.pid, record.mark):
         return False
     end(record.pid)
     return True

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 from dataclasses import replace
 from pathlib import Path
 
-from rlcr import loop, registry, repo, views
+from rlcr import loop, notes, registry, repo, views
 from rlcr.command import NoLoop, held, here, move, take, why
-from rlcr.files import replace_file
-from rlcr.journal import crash
+from rlcr.files import replace_file, set_aside
+from rlcr.journal import NAME, Fault, crash
 from rlcr.loop import Loop
 from rlcr.model import Cancel, Halt
 from rlcr.step import Illegal
-
-NAME = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?")
 
 
 def cancel(words: list[str]) -> int:
@@ -34,7 +32,7 @@ def cancel_session(words: list[str]) -> int:
     """The same for the loop whose folder has the given name; exit codes as ``cancel``."""
     given = take(words, "--session-id", "--project", flags=("--force",))
     name = given.get("--session-id", "")
-    if not NAME.fullmatch(name):
+    if not loop.NAME.fullmatch(name):
         raise ValueError("--session-id NAME is needed, the name of a folder below .humanize/rlcr")
     root = repo.toplevel(Path(given.get("--project", ".")).resolve())
     if root is None:
@@ -50,17 +48,41 @@ def _cancel(found: Loop, *, force: bool) -> int:
         print("FINALIZE_NEEDS_CONFIRM\nthe loop is about to complete; say --force to end it all the same")
         return 2
     buried = ""
+    for path in (found.folder.parent / loop.LOCK, found.path.with_name(f"{NAME}.torn")):
+        if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+            set_aside(path)  # what stands in the place of our own files must not keep a loop from its end
     with held(found) as free:
         phase = free.state.phase
-        if free.journal.faults:
+        if free.journal.faults or not free.path.exists():
             buried = _bury(free)
         else:
-            move(free, Cancel())
+            _ended(free, Cancel())
     print("CANCELLED_FINALIZE" if phase == "FINALIZE" else "CANCELLED")
     if buried:
         print(buried)
     print(found.folder)
     return 0
+
+
+def _ended(free: Loop, event: Cancel | Halt) -> None:
+    """Journal the end, and leave a word for the session, which would else go on in silence."""
+    active = free.state.active
+    move(free, event)
+    _freed(free)
+    if active and free.state.phase == ("CANCEL" if isinstance(event, Cancel) else "STOP"):
+        word = "was cancelled" if isinstance(event, Cancel) else f"was stopped: {event.why}"
+        notes.leave(free.state.session_sha256, free.folder, f"{word}; this Stop was not judged")
+
+
+def _freed(free: Loop) -> list[str]:
+    """Sessions that the registry held to this loop, or to a loop of its worktree that it did not know."""
+    held_by = [
+        session for session, entry in registry.sessions()
+        if entry.loop_dir == str(free.folder) or (not entry.loop_dir and entry.worktree == str(free.worktree))
+    ]  # fmt: skip
+    for session in held_by:
+        registry.remove(session)
+    return held_by
 
 
 def _forget(root: Path | None) -> bool:
@@ -79,23 +101,30 @@ def _forget(root: Path | None) -> bool:
 def _bury(free: Loop) -> str:
     """Lay a loop down whose journal cannot be continued, as UNEXPECTED; the line that says so.
 
-    The journal is set aside as it is, and last: until then the next cancel does all of this again.
+    The journal is set aside as it is, and last: until then the next cancel does all of this again. A link in the place
+    of the loop's folder is set aside itself, and a folder made in its stead.
     """
-    fault = free.journal.faults[0]
+    fault = free.journal.faults[0] if free.journal.faults else Fault(where=NAME, what="the journal is gone")
     reason = f"unexpected: {fault.where}: {fault.what}"[:400]
     state = replace(free.state, phase="UNEXPECTED", exit_reason=reason)
     words = views.as_bytes(views.state_text(state)) if state.setup is not None else views.as_bytes(_bare(reason))
+    kept = free.path.with_name(f"{NAME}.broken")
+    if free.folder.is_symlink():
+        kept = free.folder.with_name(f".{free.folder.name}.link")
+        free.folder.rename(kept)
+        free.folder.mkdir()
     replace_file(free.folder / views.STATE_NAMES["UNEXPECTED"], words)
+    notes.bury(free.folder)
     crash("bury.state")
-    for session, entry in registry.sessions():
-        if entry.loop_dir == str(free.folder):
-            registry.remove(session)
+    for session in _freed(free):
+        notes.leave(session, free.folder, f"was laid down, {reason}")
     crash("bury.registry")
-    kept = free.path.with_name(free.path.name + ".broken")
-    free.path.rename(kept)
+    if os.path.lexists(free.path):
+        free.path.rename(kept)
     for name in ("state.md", "finalize-state.md"):
         (free.folder / name).unlink(missing_ok=True)
-    return f"UNEXPECTED: {fault.where}: {fault.what}; the broken journal is kept as {kept}"
+    is_kept = f"; what was broken is kept as {kept}" if os.path.lexists(kept) else ""
+    return f"UNEXPECTED: {fault.where}: {fault.what}{is_kept}"
 
 
 def _bare(reason: str) -> str:
@@ -111,7 +140,7 @@ def stop(words: list[str]) -> int:
         if free.journal.faults:
             fault = free.journal.faults[0]
             raise Illegal(f"{fault.where}: {fault.what}; the journal cannot be continued: cancel it")
-        move(free, Halt(why=reason))
+        _ended(free, Halt(why=reason))
         state = free.state
     print("STOPPED" if state.exit_reason == f"user: {reason}" else f"{state.phase}: it had ended already")
     print(found.folder)

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from rlcr.files import TooBig, read_regular
+from rlcr import ambient
+from rlcr.files import TooBig, digest_regular, read_regular
 from rlcr.model import COURSES, Check, Course, Failure, Problem, sha256
 from rlcr.options import HOOK_S, MARGIN_S
 
 PATH = ".humanize/evidence.json"
+SEVERITIES = ("block", "repair", "trend")
 OUTPUT_CAP = 4 << 20
 PROBLEM_CAP = 60
 VERSION_S = 30.0
@@ -97,16 +99,21 @@ def load(root: Path) -> tuple[str, list[dict[str, Any]]]:
         commands = [_command(entry) for entry in data["commands"]]
         if len({command["name"] for command in commands}) != len(commands):
             raise BadEvidence(f"{PATH}: two commands have the same name")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadEvidence(f"{PATH} cannot be read: {error}") from None
+    except BadEvidence:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise BadEvidence(f"{PATH} cannot be read: {error!r}"[:300]) from None
     return sha256(raw), commands
 
 
 def _command(entry: dict[str, Any]) -> dict[str, Any]:
     name, argv, timeout = entry["name"], entry["argv"], entry.get("timeout_s", 900)
-    good = isinstance(name, str) and name and isinstance(argv, list) and argv and isinstance(timeout, (int, float))
+    good = isinstance(name, str) and name and isinstance(argv, list) and argv and type(timeout) in (int, float)
     if not good or not all(isinstance(word, str) for word in argv) or not 0 < timeout <= 3600:
         raise BadEvidence(f"{PATH}: a command needs a name, an argv of strings and a timeout_s of 1 to 3600")
+    odd = [word for word in (name, *argv) if any(c == "\0" or "\ud800" <= c <= "\udfff" for c in word)]
+    if odd:
+        raise BadEvidence(f"{PATH}: {odd[0]!a} holds a NUL or half a character, which no program can be given")
     cache = entry.get("cache", False)
     if not isinstance(cache, bool):
         raise BadEvidence(f"{PATH}: cache is true or false")
@@ -121,17 +128,10 @@ def program(root: Path, argv: Sequence[str]) -> str | None:
     return shutil.which(argv[0])
 
 
-def _digest(path: str) -> str:
-    try:
-        return sha256(Path(path).read_bytes())
-    except OSError:
-        return ""
-
-
 def _scripts(root: Path, argv: Sequence[str]) -> dict[str, str]:
     """Hashes of the files that a command names as arguments: the script behind an interpreter, above all."""
-    found = {word: root / word for word in argv[1:] if not word.startswith("-") and len(word) < 1000}
-    return {word: _digest(str(path)) for word, path in found.items() if path.is_file()}
+    found = {word: os.path.join(root, word) for word in argv[1:] if not word.startswith("-")}  # noqa: PTH118
+    return {word: digest_regular(path) for word, path in found.items() if os.path.isfile(path)}  # noqa: PTH113
 
 
 def pin(root: Path) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def pin(root: Path) -> dict[str, Any]:
             raise BadEvidence(f"{PATH}: {command['argv'][0]} was not found or cannot be executed")
         resolved = os.path.realpath(found)
         pinned.append({
-            **command, "program": found, "resolved": resolved, "resolved_sha256": _digest(resolved),
+            **command, "program": found, "resolved": resolved, "resolved_sha256": digest_regular(resolved),
             "version": _version(root, found), "scripts": _scripts(root, command["argv"]),
         })  # fmt: skip
     return {"path": PATH, "sha256": digest, "commands": pinned}
@@ -168,7 +168,7 @@ def fits(pinned: Mapping[str, Any], reviewer: str) -> int:
 
 def _version(root: Path, found: str) -> str:
     try:
-        ran = run_group([found, "--version"], cwd=root, env=os.environ, timeout_s=VERSION_S)
+        ran = run_group([found, "--version"], cwd=root, env=ambient.clean(os.environ), timeout_s=VERSION_S)
     except OSError:
         return ""
     return ran.out.decode(errors="replace").strip()[:200] if ran.code == 0 else ""
@@ -191,7 +191,7 @@ def amended(root: Path, pinned: Mapping[str, Any]) -> tuple[Problem, ...]:
         return tuple(out)
     for command in pinned["commands"]:
         resolved = os.path.realpath(command["program"])
-        if resolved != command["resolved"] or _digest(resolved) != command["resolved_sha256"]:
+        if resolved != command["resolved"] or digest_regular(resolved) != command["resolved_sha256"]:
             say(command["program"], "the evidence program changed since set-up")
         if _scripts(root, command["argv"]) != command["scripts"]:
             say(" ".join(command["scripts"]) or command["name"], "a file of the evidence command changed since set-up")
@@ -211,7 +211,7 @@ def run(
 
     A command that declares ``cache`` is not run again where its answer is ``known`` and was a pass.
     """
-    env = {**os.environ, "RLCR_PHASE": phase, "RLCR_ROUND": str(number)}
+    env = {**ambient.clean(os.environ), "RLCR_PHASE": phase, "RLCR_ROUND": str(number)}
     checks: list[Check] = []
     for command in pinned["commands"]:
         before = (known or {}).get(command["name"])
@@ -263,10 +263,14 @@ def _check(name: str, ran: Ran, data: dict[str, Any]) -> Check:
         raise TypeError("pass and done.met are booleans")
     if not all(isinstance(rows, list) for rows in (listed, done["missing"], data["not_evaluated"])):
         raise TypeError("findings, done.missing and not_evaluated are lists")
+    if any(f["severity"] not in SEVERITIES for f in listed):
+        raise ValueError(f"severity is one of {', '.join(SEVERITIES)}")
+    if done["met"] and done["missing"]:
+        raise ValueError("done.met beside something that is missing")
     clear = not any(f["severity"] == "block" for f in listed)
     problems = tuple(
         Problem(
-            rule=str(f["rule"])[:40], severity=str(f["severity"])[:20], where=str(f["where"])[:200],
+            rule=str(f["rule"])[:40], severity=f["severity"], where=str(f["where"])[:200],
             what=str(f["what"])[:400], fix=str(f["fix"])[:300],
         )
         for f in listed[:PROBLEM_CAP]

@@ -18,29 +18,44 @@ GOAL = "Goal|Objective|Purpose"
 CRITERIA = "Acceptance|Criteria|Requirements"
 
 
-def section(plan: str, words: str) -> str:
-    """Everything below the first level-2 heading that begins with one of the words, to the next level-2 heading."""
-    out: list[str] = []
-    inside = fenced = False
-    for line in plan.splitlines():
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        if not fenced and re.match(r"##\s", line):
-            if inside:
-                break
-            inside = re.match(rf"##\s+({words})\b", line, re.IGNORECASE) is not None
-            continue
-        if inside:
-            out.append(line)
-    return "\n".join(out).strip()
+def sections(text: str, words: str) -> list[str]:
+    """What stands below each level-2 heading that begins with one of the words, to the next level-2 heading.
+
+    A number or a sign before the words of a heading does not hide it.
+    """
+    rows = criteria.lines(text)
+    wanted = re.compile(
+        rf"[\W_]{{0,20}}(?:[0-9]{{1,3}}(?:\.[0-9]{{1,3}}){{0,3}}[\W_]{{1,8}})?(?:{words})\b", re.IGNORECASE
+    )
+    found: list[list[str]] = []
+    inside = False
+    for row, free in zip(rows, criteria.unfenced(rows), strict=True):
+        if free and (heading := re.match(r" {0,3}##\s", row)):
+            inside = wanted.match(row[heading.end() : heading.end() + 400]) is not None
+            found += [[]] if inside else []
+        elif inside:
+            found[-1].append(row)
+    return ["\n".join(part).strip() for part in found]
+
+
+def section(text: str, words: str) -> str:
+    """The first of the ``sections``; empty where there is none."""
+    return next(iter(sections(text, words)), "")
+
+
+def criteria_text(plan: str) -> str:
+    """The sections on criteria of a plan, one below the other.
+
+    Empty where there is none, and where none of them numbers a criterion while the plan does so elsewhere: then the
+    whole plan is that section.
+    """
+    text = "\n\n".join(part for part in sections(plan, CRITERIA) if part)
+    return text if criteria.ids(text) or not criteria.ids(plan) else ""
 
 
 def criteria_of(plan: str) -> tuple[str, ...]:
-    """Ids of every acceptance criterion of a plan, in its order; empty when it numbers none.
-
-    They stand in the section on criteria; a plan that has none is itself that section.
-    """
-    return criteria.ids(section(plan, CRITERIA) or plan)
+    """Ids of every acceptance criterion of a plan, in its order; empty when it numbers none."""
+    return criteria.ids(criteria_text(plan) or plan)
 
 
 def form(title: str, headings: tuple[str, ...]) -> str:

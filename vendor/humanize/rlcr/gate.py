@@ -7,8 +7,10 @@ from dataclasses import dataclass
 
 from rlcr import forms, tracker
 from rlcr.model import Problem, Setup, State
+from rlcr.options import RLCR
 from rlcr.repo import Facts
 from rlcr.step import NOOPS
+from rlcr.unseen import told
 
 SUMMARY_CAP = 64 * 1024
 
@@ -78,10 +80,7 @@ def _repository(state: State, facts: Facts, papers: Papers) -> list[Problem]:
     if facts.dirty:
         where = ", ".join(facts.dirty[:10]) + (f" and {len(facts.dirty) - 10} more" if len(facts.dirty) > 10 else "")
         out.append(Problem(rule="clean", where=where, what="Git working tree is not clean", fix="commit or remove it"))
-    if facts.hidden:
-        what, where = "hidden from git status, so the tree may not be what HEAD says", ", ".join(facts.hidden[:10])
-        fix = "git update-index --no-skip-worktree --no-assume-unchanged FILE; git config --unset-all the filter"
-        out.append(Problem(rule="clean", where=where, what=what, fix=fix))
+    out += [Problem(rule="clean", where=where, what=what, fix=fix) for where, what, fix in told(facts.hidden)]
     if not facts.base_is_ancestor:
         what, fix = "HEAD no longer descends from the loop's first commit", "git reflog, and go back"
         out.append(Problem(rule="base", where=s.base_commit[:12], what=what, fix=fix))
@@ -120,20 +119,14 @@ def _tracker(papers: Papers, *, final: bool) -> list[Problem]:
         return one(f"larger than {tracker.CAP} bytes", "shorten its tables")
     if papers.tables is None:
         return one("missing", "stop once more: it is written anew; then fill in its tables")
-    if not final:
-        absent = tracker.unnamed(papers.tables, papers.criteria)
-        fix = f"a row in {tracker.ACTIVE} (Target AC), {tracker.DONE} (AC) or {tracker.DEFERRED} (Original AC) for each"
-        return one(f"no row names {tracker.listed(absent)}", fix) if absent else []
-    absent, bare = tracker.unproved(papers.tables, papers.criteria)
-    words = [f"neither completed nor deferred: {tracker.listed(absent)}"] if absent else []
-    words += [f"no evidence or justification: {tracker.listed(bare)}"] if bare else []
-    fix = f"a row in {tracker.DONE} with its Evidence, or in {tracker.DEFERRED} with its Justification, for each"
-    return one("; ".join(words), fix) if words else []
+    found = tracker.held(papers.tables, papers.criteria, final=final)
+    return one(*found) if found else []
 
 
 def idle(state: State, facts: Facts) -> bool:
     """Whether the round has made nothing yet: no commit, or only such that leave every file as it was."""
-    return facts.head == state.round_head or facts.tree == state.round_tree
+    before = state.round_tree or facts.base_tree  # of round 0 no tree is written down
+    return facts.head == state.round_head or facts.tree == before
 
 
 def _head(state: State, facts: Facts, papers: Papers) -> list[Problem]:

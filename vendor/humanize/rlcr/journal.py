@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rlcr import model
+from rlcr.files import NotRegular, open_regular, set_aside
 from rlcr.model import Decide, Event, State, Stop, sha256
 from rlcr.step import Illegal, step
 
@@ -186,8 +187,7 @@ def append(path: Path, journal: Journal, event: Event, *, at: str, head: str, pe
 
 
 def _write(path: Path, data: bytes, kind: str) -> None:
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    handle = os.open(path, flags, 0o644)
+    handle = open_regular(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         if os.environ.get("KP_CRASH_AT") == f"append.{kind}.torn":
             os.write(handle, data[: len(data) // 2])
@@ -203,11 +203,17 @@ def mend_tail(path: Path, journal: Journal) -> Journal:
     """Move a torn last line to ``journal.jsonl.torn``; what it may have said is not guessed."""
     if not journal.torn:
         return journal
-    with path.with_name(NAME + ".torn").open("ab") as aside:
-        aside.write(journal.torn + b"\n")
-        aside.flush()
-        os.fsync(aside.fileno())
-    with path.open("r+b") as handle:
-        handle.truncate(os.fstat(handle.fileno()).st_size - len(journal.torn))
-        os.fsync(handle.fileno())
+    aside, how = path.with_name(NAME + ".torn"), os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    try:
+        handle = open_regular(aside, how)
+    except NotRegular:  # of another hand: it holds up neither a Stop nor a cancel
+        set_aside(aside)
+        handle = open_regular(aside, how)
+    with os.fdopen(handle, "ab") as file:
+        file.write(journal.torn + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    with os.fdopen(open_regular(path, os.O_RDWR), "r+b") as file:
+        file.truncate(os.fstat(file.fileno()).st_size - len(journal.torn))
+        os.fsync(file.fileno())
     return replace(journal, torn=b"")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,8 @@ from rlcr.model import Done, Event, State, sha256
 
 ROOT = Path(".humanize", "rlcr")
 LOCK = ".lock"
+NAME = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d(-\d+)?")
+"""Name of a loop's folder."""
 UNDECIDED = ("state.md", "finalize-state.md", "unexpected-state.md")
 """State files beside which a broken journal means that nobody has ended the loop, or has not come to the end of it."""
 
@@ -32,6 +35,9 @@ class Loop:
         self.worktree = folder.parent.parent.parent
         self.path = folder / journals.NAME
         self.journal = journals.read(self.path) if self.path.exists() else Journal()
+        if folder.is_symlink():
+            here = Fault(where=folder.name, what="the loop's folder is a link: it was moved away by hand")
+            self.journal = replace(self.journal, faults=(here, *self.journal.faults))
         self.was_torn = bool(self.journal.torn)
 
     @property
@@ -96,7 +102,7 @@ class Loop:
     def _let_go(self, session: str) -> None:
         """Free the session of a loop that is over, unless it drives another one by now."""
         entry = registry.load(session)
-        if entry is None or entry.damaged or entry.loop_dir == str(self.folder):
+        if entry is None or entry.damaged or entry.loop_dir in ("", str(self.folder)):
             registry.remove(session)
 
     def sure(self, **changes: object) -> None:
@@ -115,6 +121,14 @@ def folders(worktree: Path) -> Iterator[Path]:
         yield from sorted((p for p in base.iterdir() if p.is_dir() and not p.is_symlink()), reverse=True)
 
 
+def every(worktree: Path) -> Iterator[Path]:
+    """The same, and after them what bears a loop's name and is a link: no loop is made as one."""
+    yield from folders(worktree)
+    base = worktree / ROOT
+    if base.is_dir():
+        yield from sorted((p for p in base.iterdir() if p.is_symlink() and NAME.fullmatch(p.name)), reverse=True)
+
+
 def finish(worktree: Path) -> None:
     """Carry out the ends of loops that died on the way there; the caller holds the lock."""
     for folder in folders(worktree):
@@ -126,12 +140,22 @@ def finish(worktree: Path) -> None:
 
 def active(worktree: Path) -> Loop | None:
     """The worktree's loop that is not over, or whose journal does not let us tell."""
-    for folder in folders(worktree):
+    for folder in every(worktree):
         loop = Loop(folder)
-        if not loop.path.exists():
-            continue
-        if loop.state.active or (loop.journal.faults and loop.state.setup is not None):
+        if loop.path.exists() and (loop.state.active or (loop.journal.faults and loop.state.setup is not None)):
             return loop
-        if loop.journal.faults and any((folder / name).exists() for name in UNDECIDED):
+        if loop.path.exists() and loop.journal.faults and any((folder / name).exists() for name in UNDECIDED):
+            return loop
+        if (loop.journal.faults or not loop.path.exists()) and _doubted(folder, worktree):
             return loop
     return None
+
+
+def _doubted(folder: Path, worktree: Path) -> bool:
+    """Whether the registry still holds a session to a loop of which the journal tells no end."""
+    held = [entry for _, entry in registry.sessions()]
+    if any(entry.loop_dir == str(folder) for entry in held):
+        return True
+    return any(not entry.loop_dir and entry.worktree == str(worktree) for entry in held) and (
+        any((folder / name).exists() for name in (f"{journals.NAME}.broken", *UNDECIDED)) or folder.is_symlink()
+    )

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from rlcr import journal, tracker
+from rlcr import journal, registry, tracker
 from rlcr.criteria import covered, ids
 from rlcr.files import TooBig, read_regular
+from rlcr.forms import criteria_of
 from rlcr.journal import Journal
 from rlcr.model import State
+from rlcr.process import same
 from rlcr.views import CAP, state_name
 
 _LOOP_NAME = re.compile(r"\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d\S*")
@@ -45,7 +49,9 @@ def read(loop: Path) -> tuple[Journal, list[Fault]]:
             found = journal.read(path)
     except (RecursionError, ArithmeticError) as bad:
         return Journal(), [Fault(code="journal", what=f"{journal.NAME} cannot be read: {type(bad).__name__}")]
-    faults = [Fault(code="journal", what=f"{fault.where}: {fault.what}") for fault in found.faults]
+    linked = [Fault(code="link", what=f"{loop.name} is a link: the loop's folder was moved away by hand")]
+    faults = linked if loop.is_symlink() else []
+    faults += [Fault(code="journal", what=f"{fault.where}: {fault.what}") for fault in found.faults]
     if found.torn:
         faults.append(Fault(code="torn", what=f"{journal.NAME} ends in half a line of {len(found.torn)} bytes"))
     if (loop / f"{journal.NAME}.torn").exists():
@@ -53,6 +59,25 @@ def read(loop: Path) -> tuple[Journal, list[Fault]]:
     if found.state.tampers:
         faults.append(Fault(code="tamper", what=f"files changed by another hand: {found.state.tampers}"))
     return found, faults
+
+
+def lease(loop: Path, now: datetime) -> dict[str, Any] | None:
+    """What a Stop that is being decided does now, from ``lease.json``; None once its process is gone."""
+    try:
+        data = json.loads(read_regular(loop / "lease.json", 4096) or b"")
+        since = datetime.strptime(data["since"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
+        left = int(data["left_s"]) - int((now - since).total_seconds())
+        if not same(data["pid"], data["mark"]):
+            return None
+        return {"doing": str(data["doing"]), "since": data["since"], "left_s": max(0, left), "pid": data["pid"]}
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError, TooBig):
+        return None
+
+
+def parked(session: str, loop: Path) -> str:
+    """Why the hook lets go of a loop although its journal cannot say so, from the registry."""
+    entry = registry.load(session) if session else None
+    return entry.parked if entry is not None and entry.loop_dir == str(loop) else ""
 
 
 def last_with(found: Journal, key: str) -> tuple[str, dict[str, Any]] | None:
@@ -80,18 +105,20 @@ def last_event(found: Journal) -> dict[str, Any] | None:
 
 def criteria(loop: Path) -> tuple[int, int, bool]:
     """Acceptance criteria in goal-tracker.md: completed and verified, all, and whether the worker ever wrote there."""
-    text = _text(loop / tracker.NAME)
-    above, _, tables = text.partition(f"\n{tracker.MUTABLE}")
-    named = ids(above.partition("\n### Acceptance Criteria\n")[2])
-    form = tracker.page(_text(loop / "plan.md")).partition(f"\n{tracker.MUTABLE}")[2].splitlines()
-    kept = any(re.search(r"\w", line) and line not in form for line in tables.splitlines())
+    first = _text(loop / "plan.md")
+    amended = sorted(loop.glob("plan-*.md"), key=lambda path: (len(path.name), path.name))
+    plan = _text(amended[-1]) if amended else first
+    above, tables = tracker.parts(_text(loop / tracker.NAME), plan)
+    named = criteria_of(plan) or ids(above)
+    form = set(tracker.parts(tracker.page(first), first)[1].splitlines())
+    written = (line for line in tables.splitlines() if line not in form and not line.startswith("### Plan Version:"))
     done = tracker.completed(tables)
-    return sum(covered(name, done) for name in named), len(named), kept
+    return sum(covered(name, done) for name in named), len(named), any(re.search(r"\w", line) for line in written)
 
 
 def _text(path: Path) -> str:
     try:
-        return (read_regular(path, CAP) or b"").decode(errors="replace")
+        return tracker.decoded(read_regular(path, CAP) or b"")[0]
     except TooBig:
         return ""
 

@@ -25,6 +25,8 @@ def render(found: dict[str, Any]) -> str:
         ("Started", _or_dash(found["started"])),
         ("Round", f"{_or_dash(found['round'])} of {_or_dash(found['max'])}"),
         ("Status", _status(found)),
+        *([("Reason", found["reason"])] if found["reason"] else []),
+        *([("At work", _lease(found["lease"]))] if found["lease"] else []),
         ("Reviewer", _or_dash(found["reviewer"])),
         ("Last gate", _gate(found["gate"])),
         ("Last verdict", _verdict(found)),
@@ -34,6 +36,7 @@ def render(found: dict[str, Any]) -> str:
         ("Findings", _pair(found["findings"], "{open} open, {queued} queued")),
         ("Git", _git(found["git"])),
         ("Plan", _or_dash(found["plan"])),
+        *(("Amended", text) for text in found["amendments"] or ()),
         ("Folder", _or_dash(found["dir"])),
         ("Log", found["log"] or "- (no reviewer has run)"),
     ]
@@ -52,6 +55,10 @@ def _or_dash(value: object) -> str:
 
 def _pair(value: dict[str, int] | None, form: str) -> str:
     return form.format(**value) if value else "-"
+
+
+def _lease(lease: dict[str, Any]) -> str:
+    return f"{lease['doing']} since {lease['since']}, at most {lease['left_s']} s more (process {lease['pid']})"
 
 
 def _status(found: dict[str, Any]) -> str:

@@ -13,6 +13,8 @@ from rlcr.model import REVIEWERS
 HOOK_S = 3600
 """Seconds for which the clients' Stop hook is registered; evidence and review together end before it."""
 MARGIN_S = 60
+LEAST_S = 10
+"""A reviewer that is given less has no time to begin."""
 SCRIPTS = Path(__file__).resolve().parents[1] / "scripts"
 SCRIPT = SCRIPTS / "setup-rlcr-loop.sh"
 RLCR, CANCEL = (shlex.quote(str(SCRIPTS / name)) for name in ("rlcr", "cancel-rlcr-loop.sh"))
@@ -31,7 +33,7 @@ USAGE: setup-rlcr-loop.sh PLAN [options]
   --base-branch B          a local branch (the remote's default, main, master, or this one)
   --full-review-round N    every Nth review looks at everything (5, at least 2)
   --codex-model M[:E]      model and effort (xhigh, high, medium, low) of the reviewer; its own default otherwise
-  --codex-timeout S        seconds that one review may take (5400; cut to what the hook's time allows)
+  --codex-timeout S        seconds that one review may take (5400, at least 10; cut to what the hook's time allows)
   --yolo, --skip-quiz, --claude-answer-codex
                            accepted and without meaning here: nothing is asked
   -h, --help               this text
@@ -100,14 +102,14 @@ def parse(argv: Sequence[str], env: Mapping[str, str]) -> Options:
     model, _, effort = given.get("--codex-model", "").partition(":")
     if model and not re.fullmatch(r"[A-Za-z0-9._-]+", model):
         raise Refused(f"--codex-model: {model!r} is no model name")
-    if effort and effort not in EFFORTS:
+    if effort not in EFFORTS and ":" in given.get("--codex-model", ""):
         raise Refused(f"--codex-model: effort {effort!r} is none of {', '.join(EFFORTS)}")
     return Options(
         plan=given.get("--plan-file", plans[0] if plans else ""), track="--track-plan-file" in flags,
         skip_impl=skip, max=_number(given, "--max", 84, 1),
         session=session, reviewer=reviewer,
         base_branch=given.get("--base-branch", ""), full=_number(given, "--full-review-round", 5, 2),
-        model=model, effort=effort or "high", timeout_s=_number(given, "--codex-timeout", 5400, 1), idle=idle,
+        model=model, effort=effort or "high", timeout_s=_number(given, "--codex-timeout", 5400, LEAST_S), idle=idle,
     )  # fmt: skip
 
 

@@ -20,6 +20,11 @@ class Entry:
     created: str = ""
     last_fired: str = ""
     fired: int = 0
+    """Stops that a hook brought, ``last_fired`` the last; those judged by hand or by the driver are ``asked``."""
+    asked: int = 0
+    last_asked: str = ""
+    asked_by: str = ""
+    """``hand`` or ``drive``."""
     last_outcome: str = ""
     seq: int = 0
     sha: str = ""

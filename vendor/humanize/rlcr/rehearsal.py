@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rlcr import decide, evidence, repo
+from rlcr import decide, evidence, repo, reviewer
 from rlcr.command import NoLoop, here, idle, move, take, why
 from rlcr.files import Locked
 from rlcr.loop import Loop
@@ -129,7 +129,7 @@ def _amend(reason: str) -> int:
     before = found.state
     if before.setup is None:
         raise Illegal("the journal holds no set-up, see rlcr status")
-    pinned = evidence.pin(found.worktree)
+    pinned = {**evidence.pin(found.worktree), **reviewer.pin(before.begun.reviewer, before.begun.evidence)}
     evidence.fits(pinned, before.begun.reviewer)
     with idle(found) as free:
         old = free.state.begun.evidence
@@ -147,6 +147,8 @@ def _amend(reason: str) -> int:
         ("added", [n for n in has if n not in had]), ("removed", [n for n in had if n not in has]), ("changed", both),
     ):  # fmt: skip
         print(f"Commands {word}: {', '.join(names) or 'none'}")
+    if pinned.get(reviewer.KEY) != old.get(reviewer.KEY):
+        print(f"Reviewer pinned anew: {pinned[reviewer.KEY]['program']}")
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import os
 import re
@@ -12,12 +11,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rlcr import evidence, loop, plan_file, registry, repo, views
+from rlcr import evidence, loop, plan_file, registry, repo, reviewer, tracker, views
 from rlcr.files import Locked, locked, replace_file, sync_folder
 from rlcr.journal import crash
 from rlcr.loop import Loop
 from rlcr.model import Cancel, Setup, sha256
 from rlcr.options import CANCEL, HOOK_S, USAGE, Options, Refused, parse
+from rlcr.unseen import told
 
 BRANCH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
 
@@ -39,9 +39,11 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         return _fail(f"{error.strerror or error}: {error.filename or ''}")
     crash("setup.print")
-    with contextlib.suppress(BrokenPipeError):
+    try:
         _announce(root, made, notes)
         sys.stdout.flush()
+    except BrokenPipeError:  # the loop stands, whoever has stopped reading
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return 0
 
 
@@ -136,7 +138,7 @@ def _checked(root: Path, options: Options, session: str) -> tuple[Setup, list[st
     base = _base_branch(root, options.base_branch, branch)
     start = _before(root, base, head) if options.skip_impl else head
     _can_commit(root)
-    pinned = evidence.pin(root)
+    pinned = {**evidence.pin(root), **reviewer.pin(options.reviewer)}
     limit = evidence.fits(pinned, options.reviewer)
     review = options.reviewer != "evidence-only"
     notes = [f"{flag} has no meaning here: nothing is asked" for flag in options.idle]
@@ -165,12 +167,9 @@ def _sound(root: Path) -> str:
     dirty = repo.untracked_or_dirty(root)
     if dirty:
         raise Refused(f"Git working tree is not clean: {', '.join(dirty[:10])}; commit, ignore or remove these")
-    hidden = repo.hidden(root)
+    hidden = told(repo.hidden(root))
     if hidden:
-        raise Refused(
-            f"hidden from git status: {', '.join(hidden[:10])}; a round could not be told clean. Undo it with git "
-            "update-index --no-skip-worktree --no-assume-unchanged FILE, or git config --unset-all for a filter"
-        )
+        raise Refused("; ".join(f"{where}: {what}: {fix}" for where, what, fix in hidden))
     return branch
 
 
@@ -267,6 +266,8 @@ def _announce(root: Path, made: Loop, notes: list[str]) -> None:
         ("Session", f"sha256:{s.session_sha256[:16]}"), ("Prompt", prompt),
     ):  # fmt: skip
         print(f"{key}: {value}")
+    for line in tracker.told(made.first_plan() or "") if s.plan else ():
+        print(line)
     for note in notes:
         print(f"Note: {note}")
     for line in _unverified(s):

@@ -75,7 +75,8 @@ def _simple(state: State, event: Event) -> State:
     if isinstance(event, Done):
         return replace(state, pending="", files={**state.files, **event.files}) if event.id == state.pending else state
     if isinstance(event, Tamper):
-        return replace(state, tampers=state.tampers + 1)
+        state = replace(state, tampers=state.tampers + 1)
+        return _doubted(state) if event.path == "registry" and state.active else state
     if not state.active:
         raise Illegal("the loop is not active")
     if isinstance(event, Amend):
@@ -130,6 +131,17 @@ def _amend(state: State, event: Amend) -> State:
     return replace(
         state, setup=begun, reviewed_head="", review_head="", review_key="", review=None, gathered=None, red_key="",
         red_count=0, amends=(*state.amends, event), pending=f"amend-{len(state.amends) + 1}",
+    )  # fmt: skip
+
+
+def _doubted(state: State) -> State:
+    """Nothing vouches for the journal: what was accepted in it may be a forgery, and is looked at again."""
+    skip = state.begun.skip_impl
+    back: Phase = "CODE_REVIEW" if skip else "BUILD"
+    return replace(
+        state, phase="PARKED" if state.phase == "PARKED" else back, parked_from=back, work_expected=not skip,
+        reviewed_head="", review_head="", review_phase="", review_key="", review=None, gathered=None, red_key="",
+        red_count=0, pending=f"doubt-{state.tampers}",
     )  # fmt: skip
 
 
@@ -263,9 +275,9 @@ def _judge(state: State, stop: Stop, said: Opinion) -> tuple[State, tuple[Effect
     held = found.held
     items = tuple(f"[{f.priority}] {f.id} {f.file}:{f.line} {f.claim}" for f in held) + found.unmet
     inside = any(f.locus not in ("plan", "external") for f in held)
-    # What the worker can still mend, or the evidence still wants, is no reason to end.
-    outside = bool(held) and not inside and not found.unmet and unmet(stop) is None
-    if (said.verdict == "blocked" and not inside) or outside:
+    # A word alone ends nothing: what the worker can still mend, or the evidence still wants, is no reason to stop.
+    outside = bool(held) and not inside
+    if outside and (said.verdict == "blocked" or (not found.unmet and unmet(stop) is None)):
         if held and all(f.locus == "plan" for f in held):
             return _end(state, stop, "STOP", "plan-conflict: what is left asks for another plan", items)
         return _end(state, stop, "STOP", "blocked: what is left cannot be done from inside the loop", items)

@@ -13,19 +13,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlcr import registry, repo, restore, views
+from rlcr import notes, orphan, registry, repo, restore, views
 from rlcr.answer import answer, let_go, lost
 from rlcr.decide import Terminated, decide, message, papers
 from rlcr.files import Locked, locked
 from rlcr.journal import crash
-from rlcr.loop import LOCK, Loop, folders, utc_now
-from rlcr.model import TERMINALS, Tamper, sha256
+from rlcr.loop import LOCK, Loop, utc_now
+from rlcr.model import Tamper, sha256
 from rlcr.options import HOOK_S, MARGIN_S
 from rlcr.step import PATIENCE
 
 TWIN_S = 3
 """Two hooks of one Stop may start this far apart; a second Stop of an idle worker in that time is the same one."""
-ENDED = tuple(views.STATE_NAMES[end] for end in TERMINALS)
+BY = ("hand", "drive")
+"""Who may ask for a Stop to be judged besides the hook, in the payload's ``rlcr_by``."""
 Answer = dict[str, str]
 Say = Callable[["Answer | None"], None]
 
@@ -53,7 +54,7 @@ def main(payload: dict[str, Any], say: Say | None = None, session: str = "") -> 
         try:
             judge(session, payload, once)
         except Exception as error:  # noqa: BLE001 (an unhandled one would end the turn in silence)
-            once(broken(session, error))
+            once(broken(session, error, _beat(payload)))
     except Terminated:
         return bool(spoken)
     return True
@@ -74,15 +75,20 @@ def show(said: Answer | None) -> None:
 def judge(session: str, payload: dict[str, Any], say: Say) -> None:
     """Answer a Stop of a session, given the SHA-256 of its id; without a loop there is nothing to say."""
     deadline = time.monotonic() + HOOK_S - MARGIN_S
-    entry = registry.load(session)
+    entry, beat = registry.load(session), _beat(payload)
     if entry is None:
-        if _orphaned(session, payload):
-            what = "its registry entry was removed by hand, or the loop was set up under another XDG_STATE_HOME or HOME"
-            say(stuck(session, "registry", f"the registry does not know this session: {what}"))
+        _alone(session, payload, say)
         return
+    notes.drop(session)
     folder = Path(entry.loop_dir)
     if entry.damaged or not entry.loop_dir or not _owned(folder, session):
-        say(stuck(session, "registry", "the registry entry of this session was changed by hand, or its loop is gone"))
+        alone = orphan.of(session, payload) if not entry.damaged and not entry.loop_dir else None
+        if alone is None and not entry.damaged and not entry.loop_dir and entry.worktree:
+            registry.remove(session)  # it was made for a loop that has been gone on with, or laid down, since
+            _alone(session, payload, say)
+            return
+        what = "the registry entry of this session was changed by hand, or its loop is gone"
+        say(stuck(session, "registry", alone[1] if alone else what, beat))
         return
     before = _latest(Loop(folder))
     try:
@@ -91,25 +97,26 @@ def judge(session: str, payload: dict[str, Any], say: Say) -> None:
             try:
                 say(_judge(session, folder, before, payload, deadline))
             except Exception as error:  # noqa: BLE001 (while the lock still guards the registry)
-                say(broken(session, error))
+                say(broken(session, error, beat))
             _delivered(session)
     except Locked:
-        say(stuck(session, "lock", "another Stop of this loop is still being decided, or its lock is held"))
+        say(stuck(session, "lock", "another Stop of this loop is still being decided, or its lock is held", beat))
 
 
-def _orphaned(session: str, payload: dict[str, Any]) -> bool:
-    """Whether a session without an entry has a running loop around the folder in which it stopped."""
-    cwd = payload.get("cwd")
-    where = Path(cwd if isinstance(cwd, str) and cwd.startswith("/") and "\0" not in cwd else Path.cwd())
-    for root in (where, *where.parents):
-        for folder in folders(root):
-            if any((folder / name).exists() for name in ENDED):
-                continue
-            state = Loop(folder).state
-            # A set-up that has not come as far as the registry yet is set up again, not judged.
-            if state.active and state.session_sha256 == session and state.pending != "setup":
-                return True
-    return False
+def _alone(session: str, payload: dict[str, Any], say: Say) -> None:
+    """Answer a session that the registry does not know: a loop of its own that is not over, or a word left for it."""
+    found = orphan.of(session, payload)
+    if found is not None:
+        say(stuck(session, "registry", found[1], {**_beat(payload), "worktree": str(found[0])}))
+    elif told := notes.read(session):
+        say({"systemMessage": f"RLCR: {told}"})
+        notes.drop(session)
+
+
+def _beat(payload: dict[str, Any]) -> dict[str, Any]:
+    """What the registry notes of when a Stop was last judged, and who asked for it."""
+    by = payload.get("rlcr_by")
+    return {"last_asked": utc_now(), "asked_by": by} if by in BY else {"last_fired": utc_now()}
 
 
 def _owned(folder: Path, session: str) -> bool:
@@ -131,18 +138,21 @@ def _delivered(session: str) -> None:
         registry.save(session, replace(entry, delivered=entry.seq, delivered_at=int(time.time())))
 
 
-def broken(session: str, error: Exception) -> Answer:
+def broken(session: str, error: Exception, beat: dict[str, Any]) -> Answer:
     """A block for a failure of ours."""
     name = type(error).__name__
     what = f"{name}: {error}"[:300]
     try:
-        return stuck(session, f"error-{name}", what)
+        return stuck(session, f"error-{name}", what, beat)
     except Exception as again:  # noqa: BLE001 (there is nobody after this one)
         return let_go(f"{what}; and then {type(again).__name__}: {again}")
 
 
-def stuck(session: str, kind: str, what: str) -> Answer:
-    """A block that names what is wrong with the loop; at the third such block in a row the turn is let go."""
+def stuck(session: str, kind: str, what: str, beat: dict[str, Any] | None = None) -> Answer:
+    """A block that names what is wrong with the loop; at the third such block in a row the turn is let go.
+
+    ``beat`` is what else the registry notes.
+    """
     try:
         entry = registry.load(session) or registry.Entry()
         if entry.parked:
@@ -150,8 +160,8 @@ def stuck(session: str, kind: str, what: str) -> Answer:
         count = entry.stuck_count + 1  # of whatever kind: two that take turns would hold the session for ever
         parked = f"{what} ({count} failures in a row)" if count >= PATIENCE else ""
         said = "PARKED" if parked else "block"
-        marks = {"stuck_kind": kind, "stuck_count": count, "parked": parked, "last_outcome": said}
-        registry.save(session, replace(entry, damaged=False, last_fired=utc_now(), **marks))  # type: ignore[arg-type]
+        marks = {"stuck_kind": kind, "stuck_count": count, "parked": parked, "last_outcome": said, **(beat or {})}
+        registry.save(session, replace(entry, damaged=False, **marks))
     except OSError as error:
         return let_go(f"{what}; and its own state cannot be written: {error}")
     return let_go(parked) if parked else lost(what)
@@ -170,11 +180,12 @@ def _judge(session: str, folder: Path, before: int, payload: dict[str, Any], dea
     faults = loop.faults(entry)
     if faults or loop.state.setup is None:
         what = f"{faults[0].where}: {faults[0].what}" if faults else "it holds no set-up"
-        return stuck(session, "journal", f"the loop's journal is not what the runtime wrote. {what}")
+        return stuck(session, "journal", f"the loop's journal is not what the runtime wrote. {what}", _beat(payload))
     loop.mend()
     told = entry.delivered >= latest and not loop.state.pending
     loop.settle()
-    loop.sure(last_fired=utc_now(), fired=entry.fired + 1)
+    asked = payload.get("rlcr_by") in BY
+    loop.sure(**_beat(payload), **({"asked": entry.asked + 1} if asked else {"fired": entry.fired + 1}))
     if latest > before or not loop.state.active:
         return answer(loop.state, folder)
     if loop.state.phase == "PARKED":

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
-from rlcr.criteria import covered, named
-from rlcr.forms import CRITERIA, GOAL, bare, section
+from rlcr import criteria, markdown_table, said
+from rlcr.criteria import Ids, Span, covered, lines
+from rlcr.forms import GOAL, criteria_of, criteria_text, section
+from rlcr.markdown_table import Row
 
 NAME = "goal-tracker.md"
 MUTABLE = "## MUTABLE SECTION"
@@ -22,12 +25,16 @@ TABLES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )
 CAP = 1 << 22
 """Bytes of the file."""
-CELL_CAP = 2000
-"""Characters of a cell that are looked at."""
 LIFT_CAP = 200
 """Tasks that are taken over from a plan."""
+ROW_CAP = 4000
+"""Rows of one table that are looked at."""
+ID_CAP = 20_000
+"""Ids and ranges of one table that are looked at."""
 _AC = ("ac", "acs", "criterion", "criteria")
-_EMPTY = ("", "tbd", "todo", "none", "na", "n/a", "pending", "unknown")
+_SAYS = {ACTIVE: (), DONE: ("evidence", "proof"), DEFERRED: ("justification", "reason", "why")}
+_MARK = re.compile(r"^ {0,3}#{1,6}[ \t]{1,9}MUTABLE[ \t_-]{1,9}SECTION\b", re.IGNORECASE | re.MULTILINE)
+_VERSION = re.compile(r"^(#{1,6} Plan Version:[ \t]{0,9})([0-9]{1,6})(?=[ \t]*$)", re.IGNORECASE | re.MULTILINE)
 
 
 def fixed(plan: str) -> str:
@@ -35,12 +42,12 @@ def fixed(plan: str) -> str:
 
     A plan without a section on criteria is quoted whole: no line of it may be lost to a heading that is named oddly.
     """
-    goal, wanted = section(plan, GOAL), section(plan, CRITERIA)
+    goal, wanted = section(plan, GOAL), criteria_text(plan)
     if not plan.strip():
         goal, wanted = "Code that passes its review.", "None are written down: there is no plan."
     if not wanted:
         goal = goal or "As the plan says, which is quoted below."
-        wanted = "\n".join(f"> {line}".rstrip() for line in plan.strip().splitlines())
+        wanted = "\n".join(f"> {line}".rstrip() for line in lines(plan.strip()))
     return (
         "# Goal Tracker\n\n## IMMUTABLE SECTION\n\n### Ultimate Goal\n\n"
         f"{goal or 'What the criteria below ask for.'}\n\n### Acceptance Criteria\n\n{wanted}\n\n---\n\n{MUTABLE}"
@@ -52,19 +59,19 @@ def page(plan: str) -> str:
     made = []
     for heading, columns in TABLES:
         rows = lifted(plan) if heading.endswith(ACTIVE) else ()
-        lines = [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *(_line(row) for row in rows)]
-        made.append(f"{heading}\n\n" + "\n".join(lines))
+        table = [
+            f"| {' | '.join(columns)} |",
+            f"|{'---|' * len(columns)}",
+            *(markdown_table.line(*row) for row in rows),
+        ]
+        made.append(f"{heading}\n\n" + "\n".join(table))
     return f"{fixed(plan)}\n\n### Plan Version: 1\n\n" + "\n\n".join(made) + "\n"
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def lifted(plan: str) -> tuple[tuple[str, ...], ...]:
     """Rows of Active Tasks that a plan's table of tasks (Task ID, Description, Target AC, Tag, Depends On) gives."""
     out = []
-    for row in _rows(plan):
+    for row in islice(markdown_table.rows(markdown_table.plain(plan)), ROW_CAP):
         task, aim = row.cell("task"), row.cell(*_AC)
         if task and aim and (row.has("description") or row.has("target")):
             words = ": ".join(part for part in (task, row.cell("description")) if part)
@@ -74,46 +81,152 @@ def lifted(plan: str) -> tuple[tuple[str, ...], ...]:
     return tuple(out[:LIFT_CAP])
 
 
+def decoded(raw: bytes) -> tuple[str, bool]:
+    """A tracker's text with plain line ends, and whether other bytes than UTF-8 were found: UTF-16, or neither."""
+    wide = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(raw[:2], "")
+    if not wide and raw[:200].count(0) > 50:
+        wide = "utf-16-le" if raw[1:200:2].count(0) > raw[:200:2].count(0) else "utf-16-be"
+    text = raw.decode(wide or "utf-8", "replace")
+    return "\n".join(lines(text)), bool(wide) or "\ufffd" in text
+
+
 def renewed(text: str, plans: Sequence[str]) -> tuple[str, bool]:
-    """A tracker under the newest of the plans, and whether it stood under none of them as it was found."""
-    head = fixed(plans[-1])
+    """A tracker under the newest of the plans, and whether it stood under none of them as it was found.
+
+    Of the worker's part only the line with the plan's version follows, upwards.
+    """
+    head, rest = fixed(plans[-1]), None
     for plan in reversed(plans):
-        old = fixed(plan)
-        if text.startswith(old):
-            return head + text[len(old) :], False
-    marks = head.count(f"\n{MUTABLE}")
-    parts = text.split(f"\n{MUTABLE}", marks)
-    return (head + parts[marks] if len(parts) > marks else page(plans[-1])), True
+        rest = _under(text, fixed(plan)) if rest is None else rest
+    strange = rest is None
+    rest = _marked(text, head) if rest is None else rest
+    rest = page(plans[-1])[len(head) :] if rest is None else rest
+    told = _VERSION.search(rest)
+    if told and int(told[2]) < len(plans):
+        rest = f"{rest[: told.start()]}{told[1]}{len(plans)}{rest[told.end() :]}"
+    return head + rest, strange
+
+
+def parts(text: str, plan: str) -> tuple[str, str]:
+    """What stands above the heading of the worker's part, and the worker's part; neither is checked."""
+    text = "\n".join(lines(text))
+    rest = below(text, plan)
+    return text[: len(text) - len(rest)] if rest else text, rest
 
 
 def below(text: str, plan: str) -> str:
     """The worker's part of a tracker; all of it when what stands above is not the plan's."""
-    head = fixed(plan)
-    return text[len(head) :] if text.startswith(head) else text.partition(f"\n{MUTABLE}")[2]
+    text, head = "\n".join(lines(text)), fixed(plan)
+    found = _under(text, head)
+    return (_marked(text, head) or "") if found is None else found
 
 
-def completed(tables: str) -> set[str]:
+def _under(text: str, head: str) -> str | None:
+    """What follows a fixed part; blanks at the ends of its lines and the case of its last heading do not count."""
+    if text.startswith(head):
+        return text[len(head) :]
+    wanted = head.split("\n")
+    *above, rest = [*text.split("\n", len(wanted)), ""][: len(wanted) + 1]
+    same = [line.rstrip() for line in above[:-1]] == [line.rstrip() for line in wanted[:-1]]
+    return f"\n{rest}" if same and above[-1].strip().casefold() == MUTABLE.casefold() else None
+
+
+def _marked(text: str, head: str) -> str | None:
+    """What follows the heading of the worker's part, which the plan itself may quote before."""
+    found = next(islice(_MARK.finditer(text), len(_MARK.findall(head)) - 1, None), None)
+    return text[found.end() :] if found else None
+
+
+def told(plan: str) -> Iterator[str]:
+    """How many criteria a plan has, and which ids are named in it without being one."""
+    ids = criteria_of(plan)
+    yield f"Criteria: {len(ids)} ({listed(ids)})" if ids else "Criteria: none are numbered (no line opens with AC-1)"
+    if loose := criteria.loose(plan, ids):
+        many = len(loose) > 1
+        names = listed(loose[:20]) + (f" and {len(loose) - 20} more" if len(loose) > 20 else "")
+        yield f"Note: {names} {'are' if many else 'is'} named and {'are' if many else 'is'} no criterion line"
+        yield f"      a criterion opens a line below '## Acceptance Criteria', outside fences: - {loose[0]}: ..."
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Table:
+    """What one of the worker's tables names, row by row, with the words beside it; and what is wrong with its form."""
+
+    rows: tuple[tuple[tuple[Span, ...], str], ...]
+    faults: tuple[str, ...]
+
+    @property
+    def ids(self) -> Ids:
+        return Ids(spans=(span for names, _ in self.rows for span in names))
+
+
+def _table(page: Sequence[str], title: str) -> _Table:
+    rows: list[tuple[tuple[Span, ...], str]] = []
+    seen: Row | None = None
+    faults, count = [], 0
+    for n, row in enumerate(markdown_table.rows(page, title)):
+        if n == ROW_CAP or count > ID_CAP:
+            faults.append(f"{title} is too long: nothing after its row {n} is looked at")
+            break
+        seen = row if seen is None or row.has(*_AC) else seen
+        names = criteria.spans(row.cell(*_AC))
+        count += len(names)
+        rows.append((tuple(names), row.cell(*_SAYS[title])))
+    if seen is not None and not seen.has(*_AC):
+        faults.append(f"{title} has no column whose heading says AC")
+    if seen is not None and _SAYS[title] and not seen.has(*_SAYS[title]):
+        faults.append(f"{title} has no column {_SAYS[title][0].capitalize()}")
+    if seen is None and not any(
+        one.startswith(markdown_table.title_of(title)) for one in markdown_table.headings(page)
+    ):
+        faults.append(f"no heading {title} was found")
+    return _Table(rows=tuple(rows), faults=tuple(faults))
+
+
+def completed(tables: str) -> Ids:
     """The criteria that the worker's part names as completed and verified."""
-    return {name for row in _rows(tables, DONE) for name in named(row.cell(*_AC))}
+    return _table(markdown_table.plain(tables), DONE).ids
 
 
 def unnamed(tables: str, ids: Sequence[str]) -> tuple[str, ...]:
     """The criteria that no row of a worker's part names: neither active, nor completed, nor deferred."""
-    by = {name for title in (ACTIVE, DONE, DEFERRED) for row in _rows(tables, title) for name in named(row.cell(*_AC))}
-    return tuple(one for one in ids if not covered(one, by))
+    page = markdown_table.plain(tables)
+    by = [_table(page, title).ids for title in _SAYS]
+    return tuple(one for one in ids if not any(covered(one, names) for names in by))
 
 
 def unproved(tables: str, ids: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The criteria that are neither completed nor deferred, and those that are so with no word of evidence or why."""
-    seen: set[str] = set()
-    proved: set[str] = set()
-    for title, words in ((DONE, ("evidence", "proof")), (DEFERRED, ("justification", "reason", "why"))):
-        for row in _rows(tables, title):
-            names = named(row.cell(*_AC))
-            seen |= names
-            proved |= names if _says(row.cell(*words)) else set()
-    absent = tuple(one for one in ids if not covered(one, seen))
-    return absent, tuple(one for one in ids if one not in absent and not covered(one, proved))
+    page = markdown_table.plain(tables)
+    seen: list[Ids] = []
+    proved: list[Ids] = []
+    for title, says in ((DONE, said.evidence), (DEFERRED, said.reason)):
+        found = _table(page, title)
+        seen.append(found.ids)
+        proved.append(Ids(spans=(span for names, words in found.rows if names and says(words) for span in names)))
+    absent = tuple(one for one in ids if not any(covered(one, names) for names in seen))
+    out = set(absent)
+    bare = (one for one in ids if one not in out and not any(covered(one, names) for names in proved))
+    return absent, tuple(bare)
+
+
+def held(tables: str, ids: Sequence[str], *, final: bool) -> tuple[str, str] | None:
+    """What stands against a worker's part, and the remedy; ``final``: every criterion must have arrived."""
+    if final:
+        absent, bare = unproved(tables, ids)
+        what = [f"neither completed nor deferred: {listed(absent)}"] if absent else []
+        what += [f"no evidence or justification: {listed(bare)}"] if bare else []
+        fix = f"a row in {DONE} with its Evidence, or in {DEFERRED} with its Justification, for each"
+        fix += f"; evidence names {said.RULE}" if bare else ""
+    else:
+        absent = unnamed(tables, ids)
+        what = [f"no row names {listed(absent)}"] if absent else []
+        fix = f"a row in {ACTIVE} (Target AC), {DONE} (AC) or {DEFERRED} (Original AC) for each"
+    if not what:
+        return None
+    page, titles = markdown_table.plain(tables), (DONE, DEFERRED) if final else _SAYS
+    faults = [fault for title in titles for fault in _table(page, title).faults]
+    return "; ".join(what), "; ".join([fix, *faults])
 
 
 def listed(ids: Sequence[str]) -> str:
@@ -132,67 +245,3 @@ def listed(ids: Sequence[str]) -> str:
         number = re.fullmatch(r"AC-([0-9]{1,9})", one)
         due = f"AC-{int(number[1]) + 1}" if number else ""
     return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 3 else ", ".join(run) for run in runs)
-
-
-def _says(cell: str) -> bool:
-    return re.search(r"\w", cell) is not None and cell.strip(" \t*_`.-").casefold() not in _EMPTY
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Row:
-    """A row under its header; a column is known by a word of its heading, wherever it stands."""
-
-    header: tuple[frozenset[str], ...]
-    cells: tuple[str, ...]
-
-    def has(self, *words: str) -> bool:
-        """Whether a column has one of the words in its heading."""
-        return any(name & set(words) for name in self.header)
-
-    def cell(self, *words: str) -> str:
-        """The cell of the first such column; empty when there is none."""
-        found = (n for n, name in enumerate(self.header) if name & set(words))
-        at = next(found, len(self.cells))
-        return self.cells[at][:CELL_CAP] if at < len(self.cells) else ""
-
-
-def _rows(text: str, title: str = "") -> Iterator[_Row]:
-    """Rows of every table, or of those below a heading; blank lines within a table are passed over."""
-    lines = list(_plain(bare(text)))
-    header: tuple[frozenset[str], ...] = ()
-    level = 0 if title else 9  # of the heading that we are below; 0 is outside
-    for n, line in enumerate(lines):
-        heading = re.match(r" {0,3}(#{1,6})\s+(.*)", line)
-        if heading and title and len(heading[1]) <= (level or 9):
-            words = " ".join(re.findall(r"\w+", heading[2].casefold()))
-            level, header = len(heading[1]) if words.startswith(title.casefold()) else 0, ()
-        elif level and "|" in line and not _is_rule(line):
-            if n + 1 < len(lines) and _is_rule(lines[n + 1]):
-                header = tuple(frozenset(re.findall(r"[a-z]+", cell.casefold())) for cell in _cells(line))
-            elif header:
-                yield _Row(header=header, cells=_cells(line))
-
-
-def _plain(text: str) -> Iterator[str]:
-    """The lines that stand in no fence."""
-    fenced = False
-    for line in text.splitlines():
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        elif not fenced:
-            yield line
-
-
-def _cells(line: str) -> tuple[str, ...]:
-    """Cells of a row, with or without pipes at its edges; an escaped pipe belongs to its cell."""
-    parts = re.split(r"(?<!\\)\|", line.strip())
-    if not parts[0].strip():
-        parts = parts[1:]
-    if parts and not parts[-1].strip():
-        parts = parts[:-1]
-    return tuple(part.strip().replace("\\|", "|") for part in parts)
-
-
-def _is_rule(line: str) -> bool:
-    cells = _cells(line) if "-" in line and "|" in line else ()
-    return bool(cells) and all(re.fullmatch(r":?-+:?", cell) for cell in cells)

@@ -29,7 +29,7 @@ Judge a Stop by hand, where no Stop hook fires.
   --json                   print what the client would be told
   -h, --help               this text
 
-Exit code 0: ALLOW. 10: BLOCK, and why. 20: it could not be judged.
+Exit code 0: ALLOW. 10: BLOCK, and why. 20: it could not be judged, or is another session's.
 """,
     "cancel": """\
 USAGE: cancel-rlcr-loop.sh [--force]
@@ -87,21 +87,23 @@ Exit code 0: nothing is held against the round (amend: done). 10: something is. 
     "resume": """\
 USAGE: rlcr resume
 
-Let the parked loop of this worktree go on in the phase in which it was parked.
+Let the parked loop of this worktree go on in the phase in which it was parked. Where the registry does not vouch for
+the journal, that goes on record, and what a reviewer accepted before is looked at again.
 
-Exit code 0: it goes on. 1: there is no loop here. 3: anything else.
+Exit code 0: it goes on, or runs already. 1: there is no loop here. 3: anything else.
 """,
     "adopt": """\
 USAGE: rlcr adopt --session-id ID
 
-Give the loop of this worktree to session ID; the session that had it is free from then on.
+Give the loop of this worktree to session ID; the session that had it is free from then on, and told at its next Stop.
 
 Exit code 0: it is given. 1: there is no loop here. 3: anything else.
 """,
     "status": """\
 USAGE: rlcr status [--json]
 
-Print one JSON object about the loop of this worktree: phase, round, blocks, faults (JSON with or without the flag).
+Print one JSON object about the loop of this worktree: phase, round, blocks, faults (JSON with or without the flag);
+how often the hook fired (fired, last_fired), and how often a Stop was judged by hand or driver (asked, last_asked).
 
 Exit code 0: printed. 1: there is no loop here. 3: anything else.
 """,

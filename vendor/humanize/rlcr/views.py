@@ -215,17 +215,33 @@ def _write(path: Path, data: bytes, *, ours: bool) -> None:
 def renew_tracker(folder: Path, plans: Sequence[str]) -> bool:
     """Put the newest plan's goal and criteria above the worker's tables; whether they stood under no known plan.
 
-    A tracker that is too large to be read is left alone: nothing passes the gate while it is.
+    What is written over because it stood under no plan, or was no UTF-8, is kept beside it. A tracker that is too large
+    to be read is left alone: nothing passes the gate while it is.
     """
     path = folder / TRACKER
     try:
-        found = (read_regular(path, CAP) or b"").decode(errors="replace")
+        raw = read_regular(path, CAP) or b""
     except TooBig:
         return False
+    found, foreign = tracker.decoded(raw)
     text, strange = tracker.renewed(found, plans)
-    if text != found:
+    if raw and (strange or foreign):
+        _copy_aside(path, raw)
+    if as_bytes(text) != raw:
         replace_file(path, as_bytes(text))
     return strange
+
+
+def _copy_aside(path: Path, raw: bytes) -> None:
+    """Keep what we are about to write over as ``<name>.by-hand`` (then ``.by-hand-1``, ...), each text once."""
+    for n in range(1000):
+        target = path.with_name(f"{path.name}.by-hand" + (f"-{n}" if n else ""))
+        if not os.path.lexists(target):
+            replace_file(target, raw)
+            return
+        if target.is_file() and target.stat().st_size == len(raw) and read_regular(target, CAP) == raw:
+            return
+    raise FileExistsError(f"a thousand copies of {path.name} were set aside")
 
 
 def as_bytes(text: str) -> bytes:

@@ -12,10 +12,10 @@ from rlcr.review import markers, schema
 from rlcr.review.model import BLOCKING, Ac, Finding, Infra, Request, Verdict
 from rlcr.review.proof import Proof, place, proof
 
-_FENCE = re.compile(r"\A```(?:json)?\s*\n(.*)\n```\Z", re.S)
+_FENCE = re.compile(r"\A```(?:json)?[ \t]*\n(.*)\n```\Z", re.S)
 _JSON = re.compile(r"\{|\[(?!P\d\])")
-_ANSWER = re.compile(r'\{\s*"(?:verdict|mainline|acs|findings)"\s*:')
-_NAMED = 30
+_ANSWER = re.compile(r"""\{\s*"(?:mainline|acs|findings)"\s*:|["'\\]{1,4}verdict["'\\]{1,4}\s*:""")
+_NAMED, _LONGEST = 30, 400
 _SILENT = Ac(id="", status="unmet", evidence="")
 
 
@@ -49,9 +49,9 @@ def _first_line(text: str) -> str:
 
 def _spoken(found: Verdict, request: Request) -> tuple[Ac, ...]:
     """What a marker says of the criteria: ``COMPLETE`` stands for all of them, but only over evidence that passed."""
-    shown = proof(request, ())
-    good = found.verdict == "complete" and bool(shown.passed)
-    cited = ", ".join(shown.passed)
+    passed = proof(request, ()).passed
+    good = found.verdict == "complete" and bool(passed)
+    cited = ", ".join(passed)
     names = {_canon(one): one for one in request.acs}.values()
     return tuple(Ac(id=one, status="met" if good else "unmet", evidence=cited) for one in names)
 
@@ -60,16 +60,24 @@ def settle(found: Verdict, request: Request, *, spoken: bool = False) -> Verdict
     """The verdict after our own rules, which the worker reads above the reviewer's text.
 
     Every criterion of the plan is judged, by silence as unmet; it is met only with a reference that stands at the
-    reviewed commit. Nothing is complete beside a criterion that is not met or an open P0 or P1. Every finding gets an
-    id that a reviewer cannot choose. ``spoken``: the answer had no place for criteria. Raises schema.Malformed.
+    reviewed commit. Nothing is complete beside a criterion that is not met, one of the reviewer's own included, or an
+    open P0 or P1; and nothing is where no criterion is met at all. Every finding gets an id that a reviewer cannot
+    choose. ``spoken``: the answer had no place for criteria. Raises schema.Malformed.
     """
     acs, notes = _judged(found.acs, request)
+    passed = bool(proof(request, ()).passed)
+    bare, words = not passed, "COMPLETE without an evidence command that passed at HEAD meets no criterion"
     if spoken:
-        empty = found.verdict == "complete" and any(ac.status != "met" for ac in acs)
-        notes = ["COMPLETE without an evidence command that passed at HEAD meets no criterion"] if empty else []
+        notes = []
+    else:
+        # Without a plan there may be no criterion to name: then the commands have to have passed.
+        bare = not acs and (request.planned or not passed)
+        words = "complete without one criterion that is met, with its evidence, completes nothing"
+    claimed = found.verdict == "complete"
+    notes += [words] if claimed and bare else []
     findings = _named(found.findings, request)
-    left = any(ac.status != "met" for ac in acs) or any(f.priority in BLOCKING for f in findings)
-    outcome = "continue" if found.verdict == "complete" and left else found.verdict
+    left = bare or any(ac.status != "met" for ac in acs) or any(f.priority in BLOCKING for f in findings)
+    outcome = "continue" if claimed and left else found.verdict
     head = "The runtime on this review:\n" + "".join(f"- {note}\n" for note in notes) + "\n" if notes else ""
     return replace(found, verdict=outcome, acs=acs, findings=findings, text=(head + found.text)[: schema.LONGEST])
 
@@ -82,7 +90,10 @@ def _judged(said: tuple[Ac, ...], request: Request) -> tuple[tuple[Ac, ...], lis
         if key in by_id:
             raise schema.Malformed(f"answer.acs: {ac.id[:40]!r} is judged twice")
         by_id[key] = replace(ac, id=ac.id[:80])
-    wanted = {_canon(one): one for one in request.acs} or {key: ac.id for key, ac in by_id.items()}
+    plan = {_canon(one): one for one in request.acs}
+    # What the plan does not number adds nothing to it by being met; called anything else, it stands.
+    own = {key: ac.id for key, ac in by_id.items() if key not in plan and (not plan or ac.status != "met")}
+    wanted = {**plan, **own}
     shown = proof(request, (ac.evidence for ac in by_id.values() if ac.status == "met"))
     acs = tuple(_held(replace(by_id.get(key, _SILENT), id=one), shown) for key, one in wanted.items())
     return acs, list(_notes(by_id, wanted, acs))
@@ -90,8 +101,8 @@ def _judged(said: tuple[Ac, ...], request: Request) -> tuple[tuple[Ac, ...], lis
 
 def _canon(name: str) -> str:
     """``AC-1`` for "ac 1", "AC1" and "**AC-01**"; a name that holds no such id, or two of them, is itself."""
-    found = {".".join(str(int(part[:9])) for part in number.split(".")) for number in criteria.ID.findall(name)}
-    return f"AC-{found.pop()}" if len(found) == 1 else name.strip().casefold()
+    found = {(parent, first) for parent, first, last in criteria.spans(name[:_LONGEST]) if first == last}
+    return criteria.name(found.pop()) if len(found) == 1 else name.strip().casefold()
 
 
 def _held(ac: Ac, shown: Proof) -> Ac:

@@ -17,6 +17,7 @@ from rlcr.review.model import Infra, Request
 
 MESSAGE_LIMIT = 1 << 20
 """Bytes of a final message; a longer one is no review."""
+PAPERS = "papers"
 GUARD = "RLCR_REVIEWER"
 """Set in the reviewer's environment: our Stop hook lets a process that has it go."""
 _OWN_SESSION = ("CODEX_THREAD_ID", "CODEX_SESSION_ID", "CLAUDE_CODE_SESSION_ID", "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT")
@@ -25,13 +26,21 @@ _HOOK_FEATURES = ("hooks", "codex_hooks")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Call:
-    """One call being made: the program's path, its request, and a private folder made for this call alone."""
+    """One call being made: the program, its request, and a private folder made for this call alone.
 
-    program: str
+    ``program`` is a path, behind the interpreter that runs it where that is not the system's to find.
+    """
+
+    program: tuple[str, ...]
     request: Request
     private: Path
     env: Mapping[str, str]
     left_s: float
+
+    @property
+    def papers(self) -> Path:
+        """Folder of what the reviewer is given to read; absent where it is given nothing."""
+        return self.private / PAPERS
 
 
 class Client(Protocol):
@@ -62,7 +71,7 @@ class Codex:
             return hooks_off
         answer = call.private / "schema.json"
         answer.write_text(json.dumps(schema.SCHEMA), encoding="utf-8")
-        command = [call.program, "exec", "--sandbox", "read-only", "--output-schema", str(answer)]
+        command = [*call.program, "exec", "--sandbox", "read-only", "--output-schema", str(answer)]
         command += ["--output-last-message", str(_message_path(call)), *hooks_off]
         # Whoever is reviewed can write AGENTS.md, .codex/config.toml and .codex/skills there, and so speak for us.
         place = json.dumps(str(request.worktree), ensure_ascii=False)
@@ -113,7 +122,7 @@ def _read_new(path: Path) -> str | Infra:
 def _without_hooks(call: Call) -> list[str] | Infra:
     """``--disable`` for the hook feature under the name this codex lists; nothing when it lists none."""
     ended = run(
-        [call.program, "features", "list"],
+        [*call.program, "features", "list"],
         cwd=call.private,
         env=call.env,
         prompt=Path(os.devnull),
@@ -134,8 +143,10 @@ class Claude:
     def argv(self, call: Call) -> list[str] | Infra:
         """See Client."""
         request = call.request
-        command = [call.program, "-p", "--output-format", "json", "--json-schema", json.dumps(schema.SCHEMA)]
+        command = [*call.program, "-p", "--output-format", "json", "--json-schema", json.dumps(schema.SCHEMA)]
         command += ["--permission-mode", "plan", "--settings", '{"disableAllHooks":true}']
+        if call.papers.is_dir():
+            command += ["--add-dir", str(call.papers)]
         command += ["--setting-sources", "user", "--strict-mcp-config", "--tools", "Read,Grep,Glob"]
         if request.model:
             command += ["--model", request.model]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -77,6 +78,7 @@ KINDS = (
     "bad-json",
     "no-verdict",
     "too-large",
+    "moved",
 )
 """Every ``Infra.kind`` that ``review`` returns."""
 
@@ -115,3 +117,11 @@ class Request:
     """Every acceptance criterion of the plan: each has to be judged."""
     amends: tuple[str, ...] = ()
     """Why the plan or the evidence commands were changed while the loop ran."""
+    first_plan: Path | None = None
+    """The plan as it was at the start, where it was amended."""
+    planned: bool = True
+    """Whether there is a plan at all, by whose criteria the work is complete."""
+    program: tuple[str, ...] = ()
+    """The pinned reviewer, as it is run; empty: whatever PATH has."""
+    sha256: Mapping[Path, str] = field(default_factory=dict)
+    """Of plan, summary, evidence and diff as they were judged: other bytes under these paths are not reviewed."""

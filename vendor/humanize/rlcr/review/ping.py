@@ -50,7 +50,7 @@ def _call(client: str, program: str, private: Path, cwd: Path, seconds: float) -
     worktree = cwd if any((p / ".git").exists() for p in (cwd, *cwd.parents)) else _repository(private)
     request = _request(client, worktree, private, seconds)
     env = environment()
-    call = Call(program=program, request=request, private=private, env=env, left_s=until - time.monotonic())
+    call = Call(program=(program,), request=request, private=private, env=env, left_s=until - time.monotonic())
     argv = CLIENTS[client].argv(call)
     if isinstance(argv, Infra):
         return argv

@@ -36,7 +36,7 @@ def prompt_for(request: Request, *, token: str = "") -> str:
         "queued": _listed(request.queued),
         "since": request.since,
         "changed": _bounded([_line(path) for path in request.changed], _FILES, "in the diff"),
-        "criteria": _criteria(request.acs),
+        "criteria": _criteria(request.acs, planned=request.planned),
         "amends": _amends(request),
         "token": token,
     }
@@ -64,7 +64,9 @@ def _listed(findings: tuple[Finding, ...]) -> str:
     return _bounded(lines, _LISTED, "in findings.jsonl beside the report")
 
 
-def _criteria(acs: tuple[str, ...]) -> str:
+def _criteria(acs: tuple[str, ...], *, planned: bool) -> str:
+    if not acs and not planned:
+        return "there is no plan: say what the change has to do, each under a short id of your own"
     if not acs:
         return "the plan numbers none: give each criterion that it states a short id of its own"
     return ", ".join(acs[:_ACS]) + (f", and {len(acs) - _ACS} more in the plan" if len(acs) > _ACS else "")
@@ -74,6 +76,6 @@ def _amends(request: Request) -> str:
     """One paragraph, empty where nothing was changed by the way."""
     if not request.amends:
         return ""
-    first = request.loop_dir / "plan.md"
+    first = request.first_plan or request.loop_dir / "plan.md"
     listed = _bounded([_line(text) for text in request.amends[-_AMENDS:]], _AMENDS, "in the journal")
     return _read("review-amends.md").substitute(first=first, amends=listed).strip() + "\n\n"

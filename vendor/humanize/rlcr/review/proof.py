@@ -17,7 +17,7 @@ _SPLIT = re.compile(r"[\s`'\"<>(){}\[\],;|*]+")
 _CODE = re.compile(r"`([^`\n]{1,400})`")
 _BEHIND = re.compile(r"(?::|#|::).*\Z", re.S)
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
-_WORDS, _LONGEST, _CALL = 4000, 400, 500
+_WORDS, _LONGEST, _CALL, _CALLS = 4000, 400, 500, 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +81,7 @@ def relative(path: str, root: str) -> str:
     """A path as git names it: from the root of the worktree, forward."""
     path = path.removeprefix(root.rstrip("/") + "/") if root else path
     while path.startswith("./"):
-        path = path[2:]
+        path = path[2:].lstrip("/")
     return path
 
 
@@ -91,14 +91,19 @@ def _is_head(word: str, head: str) -> bool:
 
 def _files(request: Request, paths: list[str]) -> frozenset[str]:
     """Which of the paths are files of the reviewed commit; not the plan, which is what is asked and proves nothing."""
-    asked = [path for path in paths if not path.startswith(("/", ":")) and ".." not in path.split("/")]
+    asked = [path for path in paths if not path.startswith(("/", ":")) and not {"", ".", ".."} & {*path.split("/")}]
     found: set[str] = set()
-    for start in range(0, len(asked), _CALL):
+    calls = [asked[start : start + _CALL] for start in range(0, len(asked), _CALL)]
+    left = len(calls) + _CALLS
+    while calls and left > 0:
+        some, left = calls.pop(0), left - 1
         try:
-            some = asked[start : start + _CALL]
             listed = git(request.worktree, "--literal-pathspecs", "ls-tree", "-z", request.head, "--", *some)
         except (GitError, ValueError):
-            return frozenset()
+            # One word that git refuses takes no other with it.
+            middle = len(some) // 2
+            calls += [some[:middle], some[middle:]] if middle else []
+            continue
         for entry in listed.split("\0"):
             facts, _, path = entry.partition("\t")
             if " blob " in facts:
@@ -108,4 +113,5 @@ def _files(request: Request, paths: list[str]) -> frozenset[str]:
 
 def place(file: str, root: Path) -> str:
     """The file that a finding names, as git names it; a line behind it is dropped."""
-    return re.sub(r"(?::\d+(?:[-:]\d+)*|#L\d+(?:-L?\d+)?)\Z", "", relative(file.strip().strip("`"), str(root)))
+    path = relative(file.strip().strip("`")[: 10 * _LONGEST], str(root))
+    return re.sub(r"(?::\d+(?:[-:]\d+)*|#L\d+(?:-L?\d+)?)\Z", "", path[:_LONGEST])

@@ -8,11 +8,12 @@ import shutil
 import tempfile
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from rlcr.review import child, logs
+from rlcr.review import child, logs, papers
 from rlcr.review.answer import judge
-from rlcr.review.clients import CLIENTS, Call, Client, environment
+from rlcr.review.clients import CLIENTS, PAPERS, Call, Client, environment
 from rlcr.review.model import Infra, Request, Verdict
 from rlcr.review.prompt import prompt_for
 
@@ -26,23 +27,27 @@ def review(request: Request) -> Verdict | Infra:
     client = CLIENTS.get(request.reviewer)
     if client is None:
         return Infra(kind="unknown-reviewer", detail=f"{request.reviewer!r} is none of {', '.join(sorted(CLIENTS))}")
-    program = shutil.which(request.reviewer)
-    if program is None:
+    found = shutil.which(request.reviewer)
+    program = request.program or ((found,) if found else ())
+    if not program:
         return Infra(kind="binary-missing", detail=f"no {request.reviewer} on PATH")
     try:
         with tempfile.TemporaryDirectory(prefix="rlcr-review-", ignore_cleanup_errors=True) as private:
             return _review(client, program, request, Path(private))
     except OSError as bad:
-        return Infra(kind="start-failed", detail=f"{bad.strerror or bad}: {bad.filename or program}")
+        return Infra(kind="start-failed", detail=f"{bad.strerror or bad}: {bad.filename or program[-1]}")
     except (KeyError, ValueError) as bad:
         return Infra(kind="start-failed", detail=f"a prompt template is damaged: {bad}")
 
 
-def _review(client: Client, program: str, request: Request, private: Path) -> Verdict | Infra:
+def _review(client: Client, program: tuple[str, ...], request: Request, private: Path) -> Verdict | Infra:
     until = time.monotonic() + max(0.0, request.deadline_s - child.GRACE_S)
+    given = papers.copy(request, private / PAPERS)
+    if isinstance(given, Infra):
+        return given
     token = _token(request)
     prompt = private / "prompt.md"
-    prompt.write_text(prompt_for(request, token=token), encoding="utf-8", errors="replace")
+    prompt.write_text(prompt_for(given.request, token=token), encoding="utf-8", errors="replace")
     env = environment()
     call = Call(program=program, request=request, private=private, env=env, left_s=until - time.monotonic())
     argv = client.argv(call)
@@ -54,7 +59,12 @@ def _review(client: Client, program: str, request: Request, private: Path) -> Ve
     if failed is not None:
         return failed
     message = client.message(call, ended)
-    return message if isinstance(message, Infra) else judge(message, request, token=token)
+    moved = given.moved()
+    if moved is not None:
+        return moved
+    # The plan is known by its own path, which no criterion may cite.
+    judged = replace(request, evidence_path=given.request.evidence_path)
+    return message if isinstance(message, Infra) else judge(message, judged, token=token)
 
 
 def _token(request: Request) -> str:
