@@ -64,11 +64,11 @@ def ended(phase: str) -> Evidence:
     """A task that nobody made faster, its stop decision and its inventory, in a loop of this phase."""
     wrong = row(verdict="WRONG", gain=None, vs_baseline=None, confirmed_by=None, status="rejected", reason="wrong.tail")
     base = {"version": "v000_baseline", "variant": "baseline", "tree": BASELINE.tree, "commit": BASELINE.commit}
-    wrong = tuple(msgspec.structs.replace(wrong, version=f"v00{n}_fused", round=n) for n in (1, 2))
+    tried = tuple(msgspec.structs.replace(wrong, version=f"v00{n}_fused", round=n) for n in (1, 2))
     stop = decision("select: stop: the roof", **base)
     commit = CommitFacts(commit="d" * 40, paths=(FINAL_PATH,))
     history = replace(GIT, current_tree=BASELINE.tree, commits=(*GIT.commits, commit))
-    e = evidence(rows=(BASELINE, *wrong, stop), files=AT_BASELINE, loop=replace(LOOP, phase=phase), git=history)
+    e = evidence(rows=(BASELINE, *tried, stop), files=AT_BASELINE, loop=replace(LOOP, phase=phase), git=history)
     return replace(e, files={**AT_BASELINE, FINAL_PATH: final_text(final_facts(e, POLICY))})
 
 

@@ -61,7 +61,7 @@ def answer(*argv: str, cwd: Path, python: str = NUMPY, code: int | None = 0) -> 
 
 def add_variant(repo: Path, slug: str) -> None:
     target = repo / "src" / "add_rmsnorm" / "variants" / slug
-    shutil.copytree(demo.VARIANTS / slug, target, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(demo.VARIANTS / slug, target, ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
 
 
 @pytest.fixture(scope="module")

@@ -161,6 +161,14 @@ def test_a_word_for_another_session_costs_no_runtime(real: Real) -> None:
     assert min(took) < 0.25
 
 
+def test_an_adoption_that_died_half_way_is_made_good_and_no_forgery(worked: Real) -> None:
+    # Breaks when the giver's entry stays and blocks a session that is free, or the line that it vouches for is doubted.
+    assert worked.run(RLCR, "adopt", "--session-id", "next", crash="append.adopt.after").returncode == -9
+    assert worked.run(RLCR, "adopt", "--session-id", "next").returncode == 0
+    assert not [e for e in worked.lines() if e["event"] == "tamper"] and worked.entry
+    assert "given to another session" in worked.stop()["systemMessage"] and worked.stop("m") == {}
+
+
 # --- the stop gate -------------------------------------------------------------------------------------------------
 
 

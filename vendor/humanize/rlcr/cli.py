@@ -119,7 +119,8 @@ def _register_again(free: Loop) -> bool:
     session = free.state.session_sha256
     setup.other_worktree(session, free.worktree)
     entry = registry.load(session)
-    bad = entry is None or entry.damaged or entry.loop_dir != str(free.folder) or bool(free.faults(entry))
+    bad = entry.damaged or entry.loop_dir != str(free.folder) or bool(free.faults(entry)) if entry else True
+    bad = bad and not (entry is None and _given(free))
     free.settle()
     made = registry.Entry() if entry is None or bad else registry.load(session) or entry
     where = {"loop_dir": str(free.folder), "worktree": str(free.worktree), "created": free.state.begun.at}
@@ -127,9 +128,27 @@ def _register_again(free: Loop) -> bool:
     clean = {"stuck_kind": "", "stuck_count": 0, "parked": ""}
     fields: dict[str, Any] = {**where, **tip, **clean}
     registry.save(session, replace(made, **fields))
+    _free_others(free, session)
     if bad and free.state.active:
         unvouched(free, "the registry entry did not vouch for the journal; the user resumed all the same")
     return bad or made.stuck_count > 0 or made.parked != ""
+
+
+def _free_others(free: Loop, owner: str, *former: str) -> None:
+    """Take a loop from every session but its owner, and leave each a word."""
+    held_by = {name for name, entry in registry.sessions() if entry.loop_dir == str(free.folder)}
+    for name in {*held_by, *former} - {owner}:
+        if name in held_by or not (registry.load(name) or registry.Entry()).loop_dir:
+            registry.remove(name)
+        notes.leave(name, free.folder, "was given to another session; this one is free, its Stop was not judged")
+
+
+def _given(free: Loop) -> bool:
+    """Whether the journal's last line gave the loop away, and its giver's registry entry vouches for that line."""
+    if free.journal.entries[-1].record["event"] != "adopt":
+        return False
+    held_by = [entry for _, entry in registry.sessions() if entry.loop_dir == str(free.folder) and not entry.damaged]
+    return any(not free.faults(entry) for entry in held_by)
 
 
 def unvouched(free: Loop, what: str) -> None:
@@ -148,12 +167,13 @@ def adopt(words: list[str]) -> int:
     with held(here()) as free:
         new, old = sha256(session), free.state.session_sha256
         setup.other_worktree(new, free.worktree)
-        entry = former = registry.load(old)
+        entry = registry.load(old)
         if free.faults(entry) or (entry is not None and entry.damaged):
             raise Illegal("the journal or the registry is not what the runtime wrote; see rlcr status")
         free.mend()
         # A set-up that died before its files has nothing yet that could be forged.
         begun = free.state.pending != "setup" or (free.folder / "state.md").exists()
+        begun = begun and not (entry is None and _given(free))
         free.settle()
         if begun and (entry is None or entry.loop_dir != str(free.folder)):
             unvouched(free, "the registry entry did not vouch for the journal; the loop was adopted all the same")
@@ -161,10 +181,7 @@ def adopt(words: list[str]) -> int:
         free.put(Adopt(session_sha256=new), repo.git(free.worktree, "rev-parse", "HEAD").strip())
         where = registry.Entry(loop_dir=str(free.folder), worktree=str(free.worktree), created=free.state.begun.at)
         registry.save(new, replace(entry or where, seq=len(free.journal.entries), sha=free.journal.tip, sure=True))
-        if new != old:
-            if former is None or former.loop_dir in ("", str(free.folder)):
-                registry.remove(old)
-            notes.leave(old, free.folder, "was given to another session; this one is free, and its Stop was not judged")
+        _free_others(free, new, old)
         free.settle()
         free.sure()
         print(f"adopted: {free.folder}")
