@@ -21,9 +21,9 @@ def fill(repo: Path, what: str) -> None:
         loop.report_final()
         track(tracker, DONE, DONE, "| {ac} | the loop | 0 | 1 | artifacts/lineage.jsonl |")
         return
-    number = int(what)
-    if number == 0:
-        research(repo / "artifacts" / "research-digest.md")
+    number, digest = int(what), repo / "artifacts" / "research-digest.md"
+    if number == 0 and digest.is_file():
+        research(digest)
     loop.begin_round(number, "a candidate that is right, then the reason to go on or to stop", "AC-1")
     did = f"The scripted worker's part of round {number}: see the commits and the rows."
     loop.report_round(number, did=did, evidence=["artifacts/lineage.jsonl"], left="what the gate names")

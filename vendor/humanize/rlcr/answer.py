@@ -28,8 +28,9 @@ def answer(state: State, folder: Path) -> dict[str, str]:
     lines = [last.headline + "."]
     if stop is not None and stop.tampered:
         lines.append(_cut(f"Put back, and on record: {'; '.join(stop.tampered)}.", 400))
+    whole = 500 if len(last.items) <= 3 else 240  # a remedy that is cut off cannot be pasted
     for n, item in enumerate(last.items):
-        line = "- " + _cut(" ".join(item.split()), 240)
+        line = "- " + _cut(" ".join(item.split()), whole)
         if sum(len(text.encode()) + 1 for text in (*lines, line)) > room - 40:
             lines.append(f"- and {len(last.items) - n} more")
             break
