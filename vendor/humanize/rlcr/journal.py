@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -152,6 +153,12 @@ def read(path: Path) -> Journal:
         blob = path.read_bytes()
     except OSError as error:
         return Journal(faults=(Fault(where=str(path), what=f"unreadable: {error.strerror}"),))
+    return _folded(blob)
+
+
+@functools.lru_cache(maxsize=2)
+def _folded(blob: bytes) -> Journal:
+    """A journal's bytes replayed; one Stop looks at the same ones before and after it has the lock."""
     body, _, torn = blob.rpartition(b"\n")
     return fold(body.split(b"\n") if body else [], torn)
 
