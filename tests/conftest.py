@@ -16,11 +16,11 @@ MEASURES = (
     "cli/test_end_to_end",
     "cli/test_help",
     "test_demo",
-    "test_dispatcher",
     "test_executors_local",
     "test_executors_task_python",
-    "test_referee_tuning",
-    "test_runtime_",
+    "test_runtime_arms",
+    "test_runtime_torch",
+    "test_runtime_wire",
     "test_zoo_mends",
 )
 """Tests below ``tests/`` that carry the marker ``measures``."""
