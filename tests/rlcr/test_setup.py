@@ -322,3 +322,15 @@ def test_adopt_and_status(looped: Real) -> None:
 def test_a_branch_whose_name_yaml_would_misread(real: Real) -> None:
     real.git("switch", "-q", "-c", "a#b")
     refused(real, "YAML-unsafe")
+
+
+def test_a_reader_that_leaves_early_is_no_error_of_set_up(real: Real) -> None:
+    # 12 of 12 ended with 120 and a traceback: the output was flushed once more at the interpreter's end.
+    words = [str(SETUP), PLAN, "--yolo", "--session-id", "s", "--reviewer", "evidence-only"]
+    with subprocess.Popen(
+        words, cwd=real.repo, env=real.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None and child.stderr is not None
+        child.stdout.close()
+        assert (child.stderr.read(), child.wait(timeout=60)) == ("", 0)
+    assert real.registered

@@ -39,11 +39,7 @@ def main(argv: Sequence[str]) -> int:
     except OSError as error:
         return _fail(f"{error.strerror or error}: {error.filename or ''}")
     crash("setup.print")
-    try:
-        _announce(root, made, notes)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the loop stands, whoever has stopped reading
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    _announce(root, made, notes)
     return 0
 
 
