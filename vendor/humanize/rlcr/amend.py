@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from rlcr import plan_file, tracker, views
+from rlcr import forms, plan_file, tracker
 from rlcr.command import here, idle, move, take, why
 from rlcr.loop import Loop
 from rlcr.model import Amend, State, sha256
@@ -63,7 +63,7 @@ def _told(free: Loop, before: State, old: str | None, new: str) -> Iterator[str]
     if old is None:
         yield "Changed: unknown; the words of the plan before are gone"
         return
-    had, has = views.criteria_of(old), views.criteria_of(new)
+    had, has = forms.criteria_of(old), forms.criteria_of(new)
     yield f"Criteria added: {', '.join(c for c in has if c not in had) or 'none'}"
     yield f"Criteria removed: {', '.join(c for c in had if c not in has) or 'none'}"
     lines = [line[0] for line in difflib.ndiff(old.splitlines(), new.splitlines())] if _small(old, new) else []

@@ -20,8 +20,6 @@ from rlcr.model import Adopt, Resume, Tamper, sha256
 from rlcr.step import Illegal
 from rlcr.usage import ALL, USAGE
 
-__all__ = ["NoLoop", "adopt", "drive", "here", "main", "resume", "status"]
-
 UNHEARD = 3
 """Exit code where what a command had to say could not be written: a full disk, a closed pipe."""
 

@@ -12,8 +12,6 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 
-ID = re.compile(r"\bAC[-_ ]?(\d+(?:\.\d+)*)\b", re.IGNORECASE)
-"""An id as it is said in passing; a part with a letter is none here."""
 RANGE_CAP = 500
 """Ids that a range may span; of a longer one only the two ends count."""
 OPENING = 400

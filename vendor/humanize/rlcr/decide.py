@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlcr import ambient, evidence, gate, repo, reviewer, tracker, views
+from rlcr import ambient, evidence, forms, gate, repo, reviewer, tracker, views
 from rlcr.files import TooBig, read_regular, replace_file
 from rlcr.journal import crash
 from rlcr.loop import Loop, utc_now
@@ -56,7 +56,7 @@ def papers(loop: Loop) -> gate.Papers:
         contract=text(loop.folder / f"round-{state.round}-contract.md", gate.SUMMARY_CAP),
         final=text(loop.folder / "finalize-summary.md", gate.SUMMARY_CAP),
         tables=None if rows is None else tracker.below(tracker.decoded(rows)[0], wanted),
-        criteria=views.criteria_of(wanted),
+        criteria=forms.criteria_of(wanted),
         too_big=tuple(big),
     )  # fmt: skip
 
@@ -161,7 +161,7 @@ def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
     measured = json.dumps(facts, indent=1).encode()
     replace_file(evidence_path, measured)
     summary = loop.folder / ("finalize-summary.md" if state.phase == "FINALIZE" else f"round-{stop.round}-summary.md")
-    plan = loop.worktree / s.plan if s.plan else loop.folder / views.TRACKER
+    plan = loop.worktree / s.plan if s.plan else loop.folder / tracker.NAME
     changed = () if asked.full else repo.changed(loop.worktree, asked.since, stop.head)
     # Commits that cannot be told apart, or an unknown one, are no scope to keep to.
     full = asked.full or (not changed and asked.since != stop.head)
@@ -176,7 +176,7 @@ def _reviewed(loop: Loop, stop: Stop, asked: Ask, deadline: float) -> Stop:
         summary_path=summary, evidence_path=evidence_path, diff_path=diff, sha256=judged,
         planned=bool(s.plan), program=reviewer.argv(s.evidence),
         prior_open=_asked(state.open), queued=_asked(state.queued), full=full, since=asked.since, changed=changed,
-        acs=views.criteria_of(loop.plan() or ""), amends=tuple(f"{a.what}: {a.why}" for a in state.amends),
+        acs=forms.criteria_of(loop.plan() or ""), amends=tuple(f"{a.what}: {a.why}" for a in state.amends),
         deadline_s=min(float(s.timeout_s), deadline - time.monotonic()), model=s.model, effort=s.effort,
     ))  # fmt: skip
     if isinstance(said, review.Infra):
@@ -205,11 +205,16 @@ def _keep_diff(loop: Loop, head: str, since: str) -> tuple[Path, str]:
     return loop.folder / DIFF, sha256(raw)
 
 
+def lasting(state: State, stop: Stop) -> tuple[Check, ...]:
+    """The passes of a Stop that hold for another one of the same key: those of commands that declare ``cache``."""
+    declared = {c["name"] for c in state.begun.evidence["commands"] if c.get("cache")}
+    return tuple(check for check in stop.checks if check.passed and check.name in declared)
+
+
 def _keep_evidence(loop: Loop, stop: Stop) -> None:
     """Journal what the next Stop may use again, should the review fail: what may be long is not run for it twice."""
     state = loop.state
-    declared = {c["name"] for c in state.begun.evidence["commands"] if c.get("cache")}
-    checks = tuple(check for check in stop.checks if check.passed and check.name in declared)
+    checks = lasting(state, stop)
     if not checks:
         return
     facts = repo.look(loop.worktree, state.begun.base_commit)

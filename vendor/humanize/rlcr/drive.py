@@ -16,6 +16,7 @@ from typing import Any
 
 from rlcr import cli, drive_turn, loop, registry, repo, setup, stop_hook
 from rlcr.answer import answer
+from rlcr.command import here
 from rlcr.decide import Terminated
 from rlcr.drive_agents import AGENTS
 from rlcr.drive_turn import Ended, Record, Turn
@@ -112,7 +113,7 @@ def _begin(given: Words, root: Path) -> str:
 
 def _take_over(given: Words) -> str:
     """The owner's hash of the loop that is active here, once it is ours. Raises Refused, Illegal, LookupError."""
-    found = cli.here()
+    found = here()
     owner, entry = found.state.session_sha256, registry.load(found.state.session_sha256)
     if faults := found.faults(entry):
         raise Illegal(f"{faults[0].where}: {faults[0].what}; the loop cannot be driven, see rlcr status")

@@ -83,8 +83,7 @@ def _at_work(state: State) -> State:
 
 def _keep(loop: Loop, done: Rehearsed) -> Rehearsed:
     """Journal the answers that a Stop of this very commit may use, should the loop still stand where it stood."""
-    declared = {c["name"] for c in loop.state.begun.evidence["commands"] if c.get("cache")}
-    checks = tuple(check for check in done.stop.checks if check.passed and check.name in declared)
+    checks = decide.lasting(loop.state, done.stop)
     if not checks or not done.key:
         return done
     with idle(loop) as free:

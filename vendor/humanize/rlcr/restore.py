@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from rlcr import model
+from rlcr import model, tracker
 from rlcr.files import TooBig, read_regular, replace_file, set_aside
 from rlcr.journal import Journal
 from rlcr.model import Tamper
 from rlcr.views import (
     CAP,
     STATE_NAMES,
-    TRACKER,
     Pages,
     as_bytes,
     expected,
@@ -53,8 +52,8 @@ def restore(folder: Path, journal: Journal, plan: str | None) -> list[Tamper]:
 
 
 def _restored_tracker(folder: Path, plans: tuple[str, ...]) -> list[Tamper]:
-    absent = not (folder / TRACKER).is_file()
+    absent = not (folder / tracker.NAME).is_file()
     if not plans or not renew_tracker(folder, plans):
         return []
     what = "was removed" if absent else "was edited above its mutable section"
-    return [Tamper(what=f"{TRACKER} {what}", path=TRACKER)]
+    return [Tamper(what=f"{tracker.NAME} {what}", path=tracker.NAME)]

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rlcr import notes, orphan, registry, repo, restore, views
+from rlcr import forms, notes, orphan, registry, repo, restore
 from rlcr.answer import answer, let_go, lost
 from rlcr.decide import Terminated, decide, message, papers
 from rlcr.files import Locked, locked
@@ -227,5 +227,5 @@ def _untouched(loop: Loop) -> bool:
     if (state.round, state.phase) == (stop.round, stop.phase):
         return sha256((now.final if stop.phase == "FINALIZE" else now.summary) or "") == stop.summary_sha256
     if state.phase == "FINALIZE":
-        return now.final == views.FINAL_FORM
-    return now.summary == views.summary_form(state.round)
+        return now.final == forms.FINAL_FORM
+    return now.summary == forms.summary_form(state.round)

@@ -11,19 +11,18 @@ from pathlib import Path
 
 from rlcr import model, prompts, tracker
 from rlcr.files import TooBig, read_regular, replace_file, set_aside
-from rlcr.forms import FINAL, FINAL_FORM, contract_form, criteria_of, summary_form
+from rlcr.forms import FINAL, FINAL_FORM, contract_form, summary_form
 from rlcr.gate import plan_name
 from rlcr.journal import Journal, crash
 from rlcr.model import Setup, State, Stop
 from rlcr.weigh import STALLS
 
 __all__ = [
-    "CAP", "FINAL_FORM", "STATE_NAMES", "TRACKER", "Pages", "as_bytes", "criteria_of", "expected", "pages_of",
-    "plans_of", "publish", "renew_tracker", "state_name", "state_text", "summary_form",
+    "CAP", "FINAL_FORM", "STATE_NAMES", "Pages", "as_bytes", "expected", "pages_of",
+    "plans_of", "publish", "renew_tracker", "state_name", "state_text",
 ]  # fmt: skip
 
 CAP = tracker.CAP
-TRACKER = tracker.NAME
 STATE_NAMES = {"FINALIZE": "finalize-state.md", **{t: f"{t.lower()}-state.md" for t in model.TERMINALS}}
 
 
@@ -73,7 +72,7 @@ def _scalar(value: object) -> str:
 
 def start_pages(setup: Setup, plan: str) -> Pages:
     """What a set-up writes, the state file apart."""
-    inputs = {TRACKER: tracker.page(plan), "round-0-summary.md": summary_form(0)}
+    inputs = {tracker.NAME: tracker.page(plan), "round-0-summary.md": summary_form(0)}
     if not setup.skip_impl:
         inputs["round-0-contract.md"] = contract_form(0)
     owned = {"plan.md": plan} if setup.plan else {}
@@ -218,7 +217,7 @@ def renew_tracker(folder: Path, plans: Sequence[str]) -> bool:
     What is written over because it stood under no plan, or was no UTF-8, is kept beside it. A tracker that is too large
     to be read is left alone: nothing passes the gate while it is.
     """
-    path = folder / TRACKER
+    path = folder / tracker.NAME
     try:
         raw = read_regular(path, CAP) or b""
     except TooBig:
