@@ -14,7 +14,10 @@ FORMAT = "kernelpilot.job"
 VERSION = 1
 
 Role = Literal["in", "out", "inout", "static", "scalar"]
-Phase = Literal["audit", "verify", "time"]
+Phase = Literal["audit", "verify", "time", "figures", "sanitize", "ceilings"]
+"""``figures``: the reported figures besides the deciding one; ``ceilings``: what this GPU can do at best (no arms)."""
+Figure = Literal["pipelined", "isolated", "chained", "host", "sustained"]
+"""What one time means (docs/formats/bench.md); host and sustained are reported, they decide nothing."""
 
 
 class TensorSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -31,6 +34,8 @@ class TensorSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     gen: str = "normal(0,1)"
     value: float | int | bool | None = None
     """Only for role ``scalar``: what the call receives."""
+    residency: Literal["hot", "cold"] = "cold"
+    """GPU only: whether the second-level cache holds the tensor when a timed call begins."""
 
 
 class JobCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -45,6 +50,8 @@ class JobCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     held_out: bool
     timed: bool
     """Edge and held-out cases are verified, not timed, unless the contract says so."""
+    figure: Figure = "pipelined"
+    """The figure that decides this case; the CPU knows only the first."""
 
 
 class Arm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -67,7 +74,7 @@ class TimeSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     first_pair: int = 0
     blocks: int = 24
     sample_us: float = 300.0
-    """A block holds as many calls as the baseline needs to last at least this long."""
+    """A block holds as many calls as the baseline needs to last at least this long (GPU: event resolution)."""
     zygote_pairs: int = 2
     recheck_share: float = 0.10
 
@@ -86,6 +93,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     call_s: float = 20.0
     wall_s: float = 600.0
     arena_bytes: int = 256 * 1024 * 1024
+    sanitize_s: float = 60.0
+    """GPU only: one sanitizer run."""
+    lock_s: float = 900.0
+    """GPU only: how long to wait for another job's hold on the same GPU."""
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -102,6 +113,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     deterministic: bool = True
     library_calls: bool = False
     """False: the worker records library operations seen during one probe call."""
+    graph: Literal["must", "may", "never"] = "may"
+    """GPU only: whether a candidate must be capturable into a CUDA graph; ``never`` times calls by event pairs."""
+    report: tuple[Figure, ...] = ()
+    """Figures measured in phase ``figures``."""
     stages: tuple[str, ...] = ("entry",)
     cases: tuple[JobCase, ...]
     arms: tuple[Arm, ...]

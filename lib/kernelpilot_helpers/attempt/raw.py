@@ -14,6 +14,20 @@ FORMAT = "kernelpilot.raw"
 VERSION = 1
 
 
+class KernelUsage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Static resources of one GPU kernel, from ptxas or the cubin; bytes, and registers a thread."""
+
+    name: str
+    registers: int
+    spill_stores: int = 0
+    spill_loads: int = 0
+    shared: int = 0
+    """Static shared memory."""
+    stack: int = 0
+    sass_sha256: str = ""
+    """Of the kernel's machine code alone; equal means the same instructions."""
+
+
 class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One built library. ``normal_sha256`` is the file's hash with the embedded build id blanked."""
 
@@ -23,6 +37,8 @@ class Artifact(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     build_id: str
     command: tuple[str, ...]
     compiler: str
+    usage: tuple[KernelUsage, ...] = ()
+    """GPU only: what ptxas said of each kernel."""
 
 
 class Build(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,7 +109,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     regime: str
     """normal, small, large, heavy_tail, sparse, or gen (the contract's own generator)."""
     probe: str
-    """call, repeat, element, bitwise, timed."""
+    """call, repeat, element, bitwise, timed; GPU: graph (captured on other content), late (producer on the stream)."""
     call_ix: int
     """Which call of this process on this case, from 0."""
     output: str
@@ -127,6 +143,11 @@ class Samples(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     calls: int
     ns: tuple[int, ...]
     wall_ns: tuple[int, ...]
+    figure: str = "pipelined"
+    method: Literal["", "graph", "events"] = ""
+    """GPU only: replay of a captured graph, or event pairs around calls that could not be captured."""
+    mhz: tuple[int, ...] = ()
+    """GPU only: SM clock read right after each block, so that times can be held against cycles."""
     cpu_ns: tuple[int, ...] = ()
     """Processor time the kernel charged the worker from each block's command to the next command; may be absent."""
 
@@ -139,6 +160,70 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     case_id: str = ""
     detail: str = ""
     pair: int | None = None
+
+
+class KernelUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One kernel, copy or fill that ran during one watched call (profiler's activity records)."""
+
+    arm: str
+    case_id: str
+    name: str
+    count: int
+    ns: int
+    """Summed over ``count``."""
+    ours: bool
+    """Its code lies in an artefact that this arm built."""
+
+
+class FigureTime(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One reported figure of one (arm, case): microseconds a call, beside what decides."""
+
+    arm: str
+    case_id: str
+    figure: str
+    """pipelined, isolated, chained, host, sustained, span (profiler's first start to last end), floor (an empty
+    kernel of the same launch shape), touch (a kernel that only moves the same bytes), prepare, plan."""
+    us: float
+    joules: float | None = None
+    """``sustained`` only, a call."""
+    note: str = ""
+
+
+class Residency(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a case's tensors were when timed calls began: what was asked for and what was reached."""
+
+    case_id: str
+    tensor: str
+    asked: str
+    reached: str
+    """hot, cold or partial."""
+    how: str
+    """In words: flushed before the group, touched after the flush, too large for the cache, ..."""
+
+
+class GpuLook(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Clocks, temperature and power over one stretch of a job, read through NVML and never changed."""
+
+    phase: str
+    pair: int | None = None
+    sm_mhz: tuple[int, int, int]
+    """Least, median, most."""
+    mem_mhz: int
+    temp_c: tuple[int, int]
+    power_w: tuple[float, float]
+    reasons: tuple[str, ...]
+    """Throttle reasons seen at least once: power_cap, hw_thermal, sw_thermal, hw_slowdown, ..."""
+
+
+class Sanitized(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One run of compute-sanitizer over one case of arm B."""
+
+    tool: Literal["memcheck", "racecheck", "initcheck"]
+    case_id: str
+    errors: int | None
+    """None where the tool did not finish; ``note`` says why."""
+    seconds: float
+    note: str = ""
 
 
 class Died(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,10 +247,18 @@ class Raw(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     job_sha256: str
     framework: str
     env: dict[str, Any]
-    """python, framework version, machine, cpu, cores, boot_id, compiler, clock_ns, started and seconds."""
+    """python, framework version, machine, cpu, cores, boot_id, compiler, clock_ns, started and seconds; GPU: gpu,
+    gpu_uuid, driver, arch, sm_count, l2_bytes, dram_gbs (by the memory clock and bus width), cuda, nvcc, triton."""
     builds: tuple[Build, ...] = ()
     checks: tuple[Check, ...] = ()
     mutants: tuple[Mutant, ...] = ()
     samples: tuple[Samples, ...] = ()
     events: tuple[Event, ...] = ()
+    inventory: tuple[KernelUse, ...] = ()
+    figures: tuple[FigureTime, ...] = ()
+    residency: tuple[Residency, ...] = ()
+    gpu: tuple[GpuLook, ...] = ()
+    sanitizer: tuple[Sanitized, ...] = ()
+    ceilings: dict[str, float] = {}
+    """GB/s for read, write and copy at several sizes (``copy@64MiB``), TFLOP/s (TOP/s) for matmul by dtype."""
     died: Died | None = None
