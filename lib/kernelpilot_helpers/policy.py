@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 
@@ -53,6 +54,17 @@ SCREEN = Tier(name="screen", looks=(2,), alpha=0.022, blocks=12, confirm=False, 
 ACCEPT = Tier(name="accept", looks=(6, 10, 20), alpha=0.022, blocks=20, confirm=True, may_improve=True)
 CLAIM = Tier(name="claim", looks=(10,), alpha=0.01, blocks=32, confirm=True, may_improve=True)
 TIERS = {t.name: t for t in (SCREEN, ACCEPT, CLAIM)}
+GPU_TIERS = {
+    name: dataclasses.replace(tier, blocks=blocks)
+    for (name, tier), blocks in zip(TIERS.items(), (8, 12, 16), strict=True)
+}
+"""On a GPU pairs decide and blocks hardly do (measured: the spread lies between pairs): fewer blocks."""
+
+
+def tiers(kind: str) -> dict[str, Tier]:
+    """The tiers of a device kind, ``cpu`` or ``gpu``."""
+    return GPU_TIERS if kind == "gpu" else TIERS
+
 
 CPU = DevicePolicy(
     kind="cpu",
@@ -110,6 +122,19 @@ class Policy:
     gate_s: float = 900.0
     """How long the loop lets one evidence command run."""
     build_s: float = 120.0
+    gpu_build_s: float = 300.0
+    """A torch extension takes about 50 s, several sources more."""
+    gpu_sample_us: float = 1000.0
+    """A replay lasts at least this long: events tell about half a microsecond apart."""
+    gpu_zygote_pairs: int = 10
+    gpu_clock_disagree: float = 0.03
+    """As ``clock_disagree``, for device time: unjoined work shows as time that only the parent saw ..."""
+    gpu_clock_disagree_us: float = 60.0
+    """... beyond this, after the incumbent's own overhead."""
+    library_share: float = 0.10
+    """Share of a call's GPU time that kernels of others may take where library calls are forbidden."""
+    sanitize_s: float = 60.0
+    """One run of compute-sanitizer over one case."""
     call_s: float = 20.0
     job_s: float = 600.0
     lock_s: float = 900.0
