@@ -6,7 +6,9 @@ import math
 import random
 from collections.abc import Mapping, Sequence
 
-from kernelpilot_helpers.attempt.raw import Build, Raw, Samples
+import msgspec
+
+from kernelpilot_helpers.attempt.raw import Build, GpuLook, Raw, Samples
 
 ENV = {"cpu": "sim", "boot_id": "b1", "framework_version": "2.0", "started": 1, "seconds": 2.5, "clock_ns": 30}
 CASES = ("c0", "c1", "c2", "c3")
@@ -68,3 +70,23 @@ def simulate(
                 ns = [round(base * math.exp(log + rng.gauss(0.0, block_sd))) for _ in range(blocks)]
                 out.append(samples(pair, case, arm, ns, first=first))
     return raw(out, job_id=job_id)
+
+
+GPU_ENV = {**ENV, "gpu_uuid": "GPU-1", "driver": "580", "dram_gbs": 4800.0}
+
+
+def on_gpu(
+    one: Raw, *, method: str = "graph", mhz: Mapping[str, int] | int = 1800, looks: Sequence[GpuLook] = ()
+) -> Raw:
+    """The same samples as device times: a method, and one clock reading a block (by arm, or one for all)."""
+    clocks = {"A": mhz, "B": mhz} if isinstance(mhz, int) else mhz
+    timed = [msgspec.structs.replace(s, method=method, mhz=(clocks[s.arm],) * len(s.ns)) for s in one.samples]
+    return msgspec.structs.replace(one, samples=tuple(timed), env=dict(GPU_ENV), gpu=tuple(looks))
+
+
+def look(pair: int | None, *reasons: str) -> GpuLook:
+    """Steady clocks with these throttle reasons."""
+    return GpuLook(
+        phase="time", pair=pair, sm_mhz=(1500, 1800, 1830), mem_mhz=3201, temp_c=(40, 45), power_w=(200.0, 300.0),
+        reasons=reasons,
+    )  # fmt: skip

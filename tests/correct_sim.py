@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from kernelpilot_helpers.attempt.raw import Build, Check, Mutant, Raw, Stats, Where
+from kernelpilot_helpers.attempt.raw import Build, Check, KernelUse, Mutant, Raw, Stats, Where
 from kernelpilot_helpers.correctness import Expectation
 
 GOOD = Stats(
@@ -77,3 +77,23 @@ def mutant(name: str, kind: Any, one: Stats | None, **changed: Any) -> Mutant:
     outputs = {} if one is None else {"out": one}
     made = Mutant(name=name, kind=kind, case_id="c0", applicable=True, outputs=outputs)
     return msgspec.structs.replace(made, **changed)
+
+
+ON_GPU = msgspec.structs.replace(EXPECT, gpu=True)
+
+
+def gpu_checks(arm: str = "B") -> list[Check]:
+    """The CPU's checks, and both probes of the GPU on each case."""
+    more = [check(case, arm=arm, probe=probe, call_ix=20) for case in ("c0", "edge") for probe in ("graph", "late")]
+    return [*checks(arm), *more]
+
+
+def use(name: str, ns: int, *, ours: bool, arm: str = "B", case: str = "c0") -> KernelUse:
+    """One kernel of one watched call."""
+    return KernelUse(arm=arm, case_id=case, name=name, count=1, ns=ns, ours=ours)
+
+
+def gpu_raw(items: Sequence[Check] | None = None, **changed: Any) -> Raw:
+    """A job on a GPU with nothing wrong: both probes, and an inventory that is all the candidate's own."""
+    found = gpu_checks() if items is None else items
+    return raw(found, **{"inventory": (use("tuned_kernel", 9_000, ours=True),), **changed})

@@ -211,7 +211,7 @@ def generated(found: PerformanceMap, made: Contract, **trees: Mapping[str, bytes
         "v002_b": {"candidate.py": VERSION.encode(), "helper.py": helper("b")},
         **trees,
     }
-    runtime = (deploy.source_dir() / "build.py").read_bytes()
+    runtime = {path.name: path.read_bytes() for path in deploy.source_dir().glob("*.py")}
     return dispatcher.generate(table, found, contract=made, trees=files, runtime=runtime)
 
 

@@ -8,10 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from kernelpilot_helpers.attempt.job import Limits
-from kernelpilot_helpers.errors import BadRecord, Busy
+from kernelpilot_helpers.errors import BadRecord, Busy, Refused
 from kernelpilot_helpers.executors.deploy import content_sha256, deploy, source_dir
 from kernelpilot_helpers.executors.lab import encode_job, job_sha256, parse_raw
 from kernelpilot_helpers.executors.local import LocalLab, task_env
@@ -59,9 +60,34 @@ def test_the_cache_follows_the_environment() -> None:
 
 
 def test_the_environment_is_an_allow_list() -> None:
-    environ = {"PATH": "/bin", "SECRET_TOKEN": "s", "CUDA_HOME": "/cuda", "LC_ALL": "C", "HOME": "/home/me"}
-    want = {"PATH": "/bin", "CUDA_HOME": "/cuda", "LC_ALL": "C", "HOME": "/p", "TMPDIR": "/p"}
-    assert task_env(environ, "/p") == want
+    kept = {"PATH": "/bin", "CUDA_HOME": "/cuda", "LC_ALL": "C", "CUDA_VISIBLE_DEVICES": "1", "NVIDIA_X": "all"}
+    dropped = {"SECRET_TOKEN": "s", "HOME": "/home/me", "CUDA_CACHE_PATH": "/c", "TRITON_CACHE_DIR": "/t"}
+    assert task_env({**kept, **dropped}, "/p") == {**kept, "HOME": "/p", "TMPDIR": "/p"}
+
+
+def test_a_gpu_job_waits_for_gpu_jobs_only(tmp_path: Path) -> None:
+    """Breaks if a long CPU measurement keeps a GPU idle, or two GPU jobs run at once."""
+    job = materialise(tmp_path / "job", cases=ONE)
+    on_gpu = msgspec.structs.replace(job, device="gpu")
+    one = lab(tmp_path, script(tmp_path / "py", "exit 3\n"), lock_s=0.1)
+    with file_lock(one.lock_of(job), timeout_s=1, what="the device"):
+        died = one.run(on_gpu, tmp_path / "job").died
+        assert died is not None and "status 3" in died.log
+    with file_lock(one.lock_of(on_gpu), timeout_s=1, what="the device"), pytest.raises(Busy):
+        one.run(on_gpu, tmp_path / "job")
+
+
+def test_a_machine_without_a_gpu_refuses_and_leaves_no_answer(tmp_path: Path) -> None:
+    """Breaks if the next command adopts the answer of a run that never took place."""
+    job = msgspec.structs.replace(materialise(tmp_path / "job", cases=ONE), device="gpu")
+    died = '"died":{"arm":"","stage":"oracle","log":"gpu.absent: no driver"}'
+    body = (
+        f'printf \'{{"format":"kernelpilot.raw","version":1,"job_id":"{job.job_id}","job_sha256":"{job_sha256(job)}",'
+        f'"framework":"torch","env":{{}},{died}}}\' > "$5/raw.json"\n'
+    )
+    with pytest.raises(Refused, match=r"no GPU to measure on: gpu.absent: no driver"):
+        lab(tmp_path, script(tmp_path / "py", body)).run(job, tmp_path / "job")
+    assert not (tmp_path / "job" / "raw.json").exists()
 
 
 @pytest.mark.parametrize(

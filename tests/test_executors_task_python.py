@@ -114,3 +114,42 @@ def test_the_variable_wins_over_the_file_and_both_are_checked(tmp_path: Path) ->
     file.write_text("[python\n")
     with pytest.raises(BadRecord, match=r"local\.toml"):
         explicit_argv(tmp_path, {})
+
+
+def cuda(version: str) -> str:
+    return facts("torch").replace("}", f', "cuda": "{version}"}}')
+
+
+def test_a_gpu_task_prefers_a_torch_with_cuda_and_says_what_it_passed_over(tmp_path: Path) -> None:
+    """Breaks if a GPU job starts in a Python that cannot see the GPU while another one could."""
+    plain = fake_python(tmp_path / "venv/bin/python", cuda(""))
+    good = fake_python(tmp_path / "bin/python3", cuda("13.0"))
+    environ = {"HOME": str(tmp_path), "VIRTUAL_ENV": str(tmp_path / "venv"), "PATH": str(tmp_path / "bin")}
+    found = find(environ=environ, framework="torch")
+    assert (found.argv, found.cuda) == ((str(good),), "13.0")
+    assert found.note == f"{plain} has a torch without CUDA"
+    assert find(environ=environ).argv == (str(plain),)
+    good.unlink()
+    second = find(environ=environ, framework="torch")
+    assert (second.argv, second.cuda) == ((str(plain),), "")
+
+
+def test_a_gpu_task_without_any_torch_is_told_what_to_name(tmp_path: Path) -> None:
+    """Breaks if numpy alone is taken for a GPU task, or the fix makes a venv that has no torch either."""
+    fake_python(tmp_path / "bin/python3", facts(""))
+    environ = {"HOME": str(tmp_path), "PATH": str(tmp_path / "bin")}
+    with pytest.raises(ToolMissing) as caught:
+        find(environ=environ, framework="torch")
+    assert caught.value.what.startswith("no Python with torch: ") and "has no torch" in caught.value.what
+    assert caught.value.fix.startswith("export KERNELPILOT_PYTHON=")
+    with pytest.raises(ToolMissing, match="has no torch"):
+        find(explicit=[str(tmp_path / "bin/python3")], framework="torch")
+
+
+def test_the_contract_says_what_its_python_needs(tmp_path: Path) -> None:
+    """Breaks if a GPU contract is measured in a numpy Python, or a repo without a contract needs torch."""
+    good = Path(__file__).parent / "golden" / "contract" / "good"
+    assert task_python.framework_for(tmp_path) == "any"
+    for name, want in (("gpu_add_rmsnorm", "torch"), ("fused_add_rmsnorm", "any")):
+        (tmp_path / "contract.toml").write_bytes((good / f"{name}.toml").read_bytes())
+        assert task_python.framework_for(tmp_path) == want

@@ -14,7 +14,7 @@ from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.referee import attempt as attempts
 from kernelpilot_helpers.referee import importing, ledgers, locking, portable, seals, selecting, workspace
-from tests.referee_sim import TASK, attempt, clock, quiet, write_variant
+from tests.referee_sim import attempt, clock, quiet, write_variant
 
 
 class Watching(FakeLab):
@@ -97,18 +97,6 @@ def test_a_run_without_a_row_is_mended_by_the_command_that_is_named(repo: Path) 
     assert [f.fix.partition("  #")[0] for f in found] == ["kernelpilot ledger render"]
     _, notes = ledgers.render(repo, clock)
     assert len(notes) == 1 and not orphan.exists() and ledgers.check(repo) == []
-
-
-def test_a_gpu_target_is_refused_before_any_job(tmp_path: Path) -> None:
-    """Breaks when lock runs the audit of a target it cannot measure and blames the reference for it."""
-    request = scaffold.example(task=TASK, gpu="H100")
-    repo = scaffold.make(request, tmp_path / "r", kernelpilot=Path(sys.executable)).path
-    with pytest.raises(Refused) as caught:
-        locking.lock(repo, amend=False, why="", lab=Watching(), clock=clock, say=quiet)
-    assert (caught.value.what, caught.value.where) == (
-        "this version cannot measure a GPU target", "contract.toml: target.gpu",
-    )  # fmt: skip
-    assert not (repo / "artifacts/contract.lock.json").exists()
 
 
 def test_a_stub_is_named_before_any_job(tmp_path: Path) -> None:

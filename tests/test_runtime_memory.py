@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 
 from kernelpilot_helpers.runtime.arena import REDZONE, Arena, layout
 from kernelpilot_helpers.runtime.content import Contents, parse_gen, shaped
 from kernelpilot_helpers.runtime.frames import NumpyFrame
-from kernelpilot_helpers.runtime.spec import Case, JobError, Tensor
+from kernelpilot_helpers.runtime.spec import Case, JobError, Tensor, parse_case
 
 F = NumpyFrame()
 
@@ -152,3 +154,38 @@ def test_every_other_dtype_is_filled_and_poisoned(dtype: str) -> None:
     assert b.view(0, "out").dtype == np.dtype(dtype)
     if dtype.startswith("float"):
         assert np.isnan(b.view(0, "out")).all()
+
+
+def test_slots_lie_at_equal_distances_and_every_copy_of_the_statics_has_its_own_place() -> None:
+    """Breaks when one kernel can no longer reach a tensor in all slots by one stride."""
+    wide = case(tensor("a", "in", (3,), align=256), tensor("b", "out", (5,), offset=1), tensor("w", "static", (7,)))
+    plan = layout(wide, 3, 2)
+    assert [[r.tensor.name for r in copy] for copy in plan.static] == [["w"], ["w"]]
+    assert plan.static[1][0].start >= plan.static[0][0].end
+    # a: 256 zone + 12 + 256 zone; b from 524: zone to 780, aligned 832, one element on: 836..856, zone: 1112 -> 1280.
+    assert plan.step == 1280
+    for name in (0, 1):
+        places = [slot[name].data for slot in plan.slots]
+        assert [b - a for a, b in itertools.pairwise(places)] == [1280, 1280]
+
+
+def test_digests_and_kept_outputs_see_one_byte() -> None:
+    b = Bench()
+    b.arena.fill_all(b.contents, [7, 7, 8])
+    same = b.arena.digest(0)
+    assert same == b.arena.digest(1)
+    assert {name: len(d) for name, d in same.items()} == {"y": 16, "out": 16}
+    kept = b.arena.keep(0)
+    assert b.arena.differ(kept, 1) == {}
+    b.view(1, "y").view(np.uint8)[1, 3] ^= 1
+    assert b.arena.digest(1)["y"] != same["y"]
+    assert b.arena.differ(kept, 1) == {"y": "1 of 64 bytes differ between two calls on the same content"}
+
+
+def test_a_case_brings_its_figure_and_where_its_tensors_are() -> None:
+    raw = {"name": "x", "role": "in", "dtype": "float32", "shape": [2], "stride": [1]}
+    known = {"case_id": "c", "axes": {}, "flags": {}, "timed": True}
+    plain = parse_case({**known, "tensors": [raw]})
+    assert (plain.figure, plain.tensor("x").residency) == ("pipelined", "cold")
+    told = parse_case({**known, "figure": "chained", "tensors": [{**raw, "residency": "hot"}]})
+    assert (told.figure, told.tensor("x").residency) == ("chained", "hot")

@@ -86,3 +86,24 @@ def test_descriptors_travel_with_their_command() -> None:
     assert os.read(read, 2) == b"hi"
     os.close(read)
     os.close(write)
+
+
+def test_a_posted_command_is_answered_later_and_the_next_one_waits_for_its_reply() -> None:
+    """Breaks when two workers can no longer work at the same time, or an old reply answers a new command."""
+    ours, theirs = wire.pair()
+    caller, port = wire.Caller(ours), wire.Answerer(theirs)
+    caller.post({"op": "slow"})
+    assert not caller.answered()
+    command = port.next()
+    assert command is not None
+    port.reply(command, {"ns": 7})
+    assert caller.answered()
+    with pytest.raises(wire.Forged, match="unasked"):
+        caller.post({"op": "next"})
+    caller.post({"op": "slow"})
+    command = port.next()
+    assert command is not None
+    port.reply(command, {"ns": 8})
+    assert caller.wait(timeout=1.0) == {"ns": 8}
+    ours.close()
+    theirs.close()

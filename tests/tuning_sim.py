@@ -149,4 +149,7 @@ def dispatch(repo: Path) -> dispatching.Dispatched:
 
 
 if __name__ == "__main__":
-    {"tune": tune, "dispatch": dispatch}[sys.argv[2]](Path(sys.argv[1]))
+    if sys.argv[2] == "tune":
+        tune(Path(sys.argv[1]))
+    else:
+        dispatch(Path(sys.argv[1]))

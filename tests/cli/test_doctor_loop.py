@@ -128,7 +128,7 @@ def test_gpu_and_ncu_when_they_are_there(world: World, tmp_path: Path) -> None:
         (programs / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
         (programs / name).chmod(0o755)
     world.env["PATH"] = f"{programs}:{world.env['PATH']}"
-    assert world.one("gpu").what.startswith("GPU 0: NVIDIA H200: here")
+    assert (world.one("gpu").status, world.one("gpu").what) == ("ok", "GPU 0: NVIDIA H200")
     assert world.one("ncu").what.startswith("Version 2026.1.0.0")
 
 
@@ -163,12 +163,12 @@ def test_the_small_venv_is_the_last_task_python(world: World, tmp_path: Path) ->
     assert Path(shlex.split(fix)[3]) == small.parents[1]
 
 
-def test_a_gpu_that_no_version_measures_yet_is_said_and_sends_nobody_in_a_circle(world: World) -> None:
-    """Breaks when an agent with a GPU task is sent to a command that answers `not locked`."""
+def test_a_machine_without_a_gpu_says_what_is_left_to_do(world: World) -> None:
+    """Breaks when an agent with a GPU task looks for a way round instead of for another machine."""
     said = world.one("gpu")
     assert said.status == "warn"
-    assert "cannot be measured by this version yet" in said.what
-    assert "kernelpilot" not in said.fix
+    assert said.what.startswith("no NVIDIA GPU (") and said.what.endswith("CPU targets only")
+    assert said.fix.startswith("# CPU target: nothing to do")
 
 
 def test_every_fix_that_starts_with_a_program_is_a_line_for_a_shell(world: World) -> None:

@@ -6,10 +6,13 @@ import contextlib
 import mmap
 import os
 import tempfile
+import uuid
 from collections.abc import Iterator
 from typing import Any
 
 FOLDER = "/dev/shm" if os.path.isdir("/dev/shm") else tempfile.gettempdir()  # noqa: PTH112
+UUID = f"GPU-{uuid.uuid4()}"
+"""Another one in each process: jobs of tests that run beside each other hold different locks."""
 PREFIX = "CUDA_FAKE_"
 """Variables with this prefix reach the worker: the runtime lets CUDA_* through."""
 
@@ -26,6 +29,11 @@ class CudaError(Exception):
 def present() -> bool:
     """There is a device unless a test took it away."""
     return os.environ.get(PREFIX + "ABSENT") != "1"
+
+
+def first_uuid() -> str:
+    """The device's UUID, without opening it."""
+    return UUID
 
 
 class Block:
@@ -60,8 +68,8 @@ class Device:
         self.torch_device = "cpu"
         self.machine: Any = None
         self.facts = {
-            "gpu": "stand-in", "gpu_uuid": "GPU-00000000-0000-0000-0000-000000000000", "arch": "sm_90a", "sm_count": 4,
-            "l2_bytes": 1 << 20, "memory_bytes": 8 << 30, "dram_gbs": 1e6, "cuda": "13.0",
+            "gpu": "stand-in", "gpu_uuid": UUID, "arch": "sm_90a", "sm_count": 4,
+            "l2_bytes": 1 << 20, "memory_bytes": 8 << 30, "dram_gbs": 1e4, "cuda": "13.0",
         }  # fmt: skip
 
     def allocate(self, nbytes: int) -> Block:

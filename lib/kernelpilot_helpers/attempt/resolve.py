@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from kernelpilot_helpers.attempt.job import JobCase, TensorSpec
-from kernelpilot_helpers.contract import Case, Contract, sizes_of, timed
+from kernelpilot_helpers.attempt.job import Figure, JobCase, TensorSpec
+from kernelpilot_helpers.contract import Case, Contract, device, sizes_of, timed
 from kernelpilot_helpers.contract.dtypes import call_of, canonical, default_gen, flag_of, normalise, scalar_of
 from kernelpilot_helpers.contract.model import Tensor
 from kernelpilot_helpers.contract.sizes import layout
@@ -28,7 +28,15 @@ def resolve(contract: Contract, case: Case) -> JobCase:
         edge=case.edge,
         held_out=case.held_out,
         timed=timed(case),
+        figure=figure_of(contract, case),
     )
+
+
+def figure_of(contract: Contract, case: Case) -> Figure:
+    """The figure that decides a case: its own, its regime's, else pipelined; the CPU knows only the last."""
+    if device(contract.target) == "cpu":
+        return "pipelined"
+    return case.decide or contract.timing.decide.get(case.regime, "pipelined")
 
 
 def _tensor(name: str, tensor: Tensor, case: Case, sizes: dict[str, int]) -> TensorSpec:
@@ -49,6 +57,7 @@ def _tensor(name: str, tensor: Tensor, case: Case, sizes: dict[str, int]) -> Ten
         offset=offset,
         align=tensor.align,
         gen=canonical(wanted) if wanted else default_gen(dtype),
+        residency=tensor.residency or "cold",
     )
 
 

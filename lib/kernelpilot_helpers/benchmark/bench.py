@@ -33,6 +33,16 @@ class CaseBench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     b_us: float
     required: bool
     pairs: int
+    figure: str = "pipelined"
+    """Which of the five figures these times are."""
+    method: str = ""
+    """GPU: ``graph`` or ``events``."""
+    cold_bytes: int | None = None
+    """GPU: what one call must move at least; None where it is not known."""
+    share_of_ceiling: float | None = None
+    """Second arm: rate of moving those bytes over the measured copy nearest in size; None where not measured."""
+    share_of_datasheet: float | None = None
+    """Second arm: the same over what the datasheet gives; above 1 is quarantined."""
 
 
 class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,6 +80,12 @@ class Bench(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     best_case: str
     worst_case: str
     job_ids: tuple[str, ...]
+    cycles: Interval | None = None
+    """GPU: the objective in clock cycles; None where a block has no clock reading."""
+    left_out: tuple[int, ...] = ()
+    """GPU: pairs whose both arms were left out because the GPU was slowed down for heat."""
+    notes: tuple[str, ...] = ()
+    """What was seen and decided nothing, ``code: text``."""
 
 
 OWNER = records.Owner(

@@ -10,6 +10,7 @@ from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.policy import ACCEPT, DevicePolicy
 
 from .crossover import fit
+from .heat import cool
 from .table import pair_values, tabulate
 
 
@@ -57,10 +58,13 @@ def floor(
     arms: tuple[str, str] = ("A", "B"),
 ) -> Floor:
     """Judge a machine by A/A jobs of one booking. Raises NotComparable as ``judge`` does."""
-    table = tabulate(raws, timed=timed, arms=arms)
+    cooled = cool(raws)
+    table = tabulate(cooled.raws, timed=timed, arms=arms)
     overall = fit(pair_values(table, weights), table.orders)
     half = overall.half_width(alpha)
     fine, reason = _reason(half, overall.mu, device.floor_max)
+    if cooled.doubt:
+        fine, reason = False, cooled.doubt.replace("suspect.heat", "floor.heat", 1)
     fits = {c: fit([cell.log_ratio for cell in row], table.orders) for c, row in table.cells.items()}
     return Floor(
         half_width=half,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from statistics import median
 
 from kernelpilot_helpers.attempt.raw import Raw, Samples
@@ -34,6 +34,8 @@ class Table:
     orders: tuple[int, ...]
     cells: dict[str, tuple[Cell, ...]]
     """case id -> one cell per pair, in the order of ``pairs``."""
+    ways: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """case id -> (figure, method)."""
 
 
 def _no(what: str) -> NotComparable:
@@ -100,6 +102,17 @@ def _alike(a: Samples, b: Samples) -> None:
         raise _no(f"{at}: a block took no time")
 
 
+def _one_way(partners: Iterable[tuple[Samples, Samples]]) -> dict[str, tuple[str, str]]:
+    """One figure and one method a case, in every pair and arm."""
+    ways: dict[str, tuple[str, str]] = {}
+    for item in (item for both in partners for item in both):
+        way = (item.figure, item.method)
+        if ways.setdefault(item.case_id, way) != way:
+            mixed = " and ".join(" by ".join(filter(None, w)) for w in (ways[item.case_id], way))
+            raise _no(f"case {item.case_id} was timed in two ways: {mixed}")
+    return ways
+
+
 def _orders(found: Mapping[Key, Samples], pairs: Sequence[int]) -> tuple[int, ...]:
     first: dict[int, str] = {}
     for (pair, case, _), item in found.items():
@@ -141,8 +154,9 @@ def tabulate(
     partners = {(p, c): (found[p, c, arms[0]], found[p, c, arms[1]]) for p in pairs for c in timed}
     for a, b in partners.values():
         _alike(a, b)
+    ways = _one_way(partners.values())
     cells = {case: tuple(_cell(*partners[pair, case]) for pair in pairs) for case in timed}
-    return Table(pairs=pairs, orders=_orders(found, pairs), cells=cells)
+    return Table(pairs=pairs, orders=_orders(found, pairs), cells=cells, ways=ways)
 
 
 def refuse(

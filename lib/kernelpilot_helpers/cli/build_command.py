@@ -16,7 +16,8 @@ from kernelpilot_helpers.cli import scratch_output
 def command(variant: str | None, repo: Path, as_json: bool, watch: bool) -> int:
     """Compile VARIANT's directory as it is now and show what the compiler says.
 
-    Needs no lock and writes no row. Exit 1 when it does not build.
+    For a GPU: registers, spills, shared memory and stack of each kernel, and what changed against the incumbent's
+    build. Needs no GPU, no lock, and writes no row. Exit 1 when it does not build.
     """
     code = scratch_output.run("build", variant, repo, as_json=as_json)
     while watch:

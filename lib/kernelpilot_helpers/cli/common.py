@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -40,8 +40,14 @@ def emit(data: dict[str, Any], *, as_json: bool, text: str) -> None:
 
 
 def local_lab(repo: Path) -> Any:
-    """The lab of this machine, with the task's Python found or named. Raises ToolMissing."""
-    return lab_with(task_argv(repo))
+    """The lab of this machine, with the task's Python found or named: one with torch for a GPU target.
+
+    Raises ToolMissing.
+    """
+    from kernelpilot_helpers import proc
+    from kernelpilot_helpers.executors import task_python
+
+    return lab_with(task_argv(repo), framework=task_python.framework_for(proc.toplevel(repo)))
 
 
 def task_argv(repo: Path | None) -> tuple[str, ...] | None:
@@ -52,12 +58,14 @@ def task_argv(repo: Path | None) -> tuple[str, ...] | None:
     return task_python.explicit_argv(Path() if repo is None else proc.toplevel(repo), os.environ)
 
 
-def lab_with(argv: tuple[str, ...] | None) -> Any:
+def lab_with(argv: tuple[str, ...] | None, *, framework: Literal["any", "torch"] = "any") -> Any:
     """A lab that measures with this Python; one device lock a user, so that no two jobs time at once."""
     from kernelpilot_helpers import proc
     from kernelpilot_helpers.executors import local, task_python
 
-    python = task_python.find(explicit=argv)
+    python = task_python.find(explicit=argv, framework=framework)
+    if python.note:
+        say(python.note)
     return local.LocalLab(python, proc.cache_dir() / "device.lock")
 
 

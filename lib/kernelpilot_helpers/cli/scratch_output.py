@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernelpilot_helpers.cli import common
+from kernelpilot_helpers.cli import build_output, common
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,10 +23,22 @@ def run(mode: Mode, variant: str | None, repo: Path, *, as_json: bool) -> int:
     from kernelpilot_helpers.referee import scratch
     from kernelpilot_helpers.referee.floor import utc_now
 
-    tried = scratch.run(repo, variant, mode=mode, lab=common.local_lab(repo), clock=utc_now)
+    tried = scratch.run(repo, variant, mode=mode, lab=_lab(mode, repo), clock=utc_now)
     data = as_object(tried)
     common.emit(data, as_json=as_json, text=words(tried, data))
     return 0 if data["ok"] else 1
+
+
+def _lab(mode: Mode, repo: Path) -> Any:
+    """The task's Python; a build alone needs no framework of it."""
+    from kernelpilot_helpers.errors import ToolMissing
+
+    try:
+        return common.local_lab(repo)
+    except ToolMissing:
+        if mode != "build":
+            raise
+        return common.lab_with(common.task_argv(repo))
 
 
 def as_object(tried: Tried) -> dict[str, Any]:
@@ -41,12 +53,14 @@ def as_object(tried: Tried) -> dict[str, Any]:
         "mode": tried.meta.mode,
         "variant": tried.meta.variant,
         "evidence": False,
-        "ok": raw.died is None and (build is None or build.ok) and (verified is None or isinstance(verified, Correct)),
+        "ok": _fine(tried) and (verified is None or isinstance(verified, Correct)),
         "correct": None if verified is None else isinstance(verified, Correct),
         "reason": tried.meta.result,
         "verdict": _word(tried),
         "findings": [_finding(f) for f in getattr(verified, "findings", ())],
         "build": None if build is None else {"ok": build.ok, "seconds": build.seconds, "log": build.log},
+        "kernels": [] if build is None else build_output.kernels(build),
+        "against": build_output.against(tried.against),
         "geomean": None if mean is None else {"speedup": mean.speedup, "ci_low": mean.ci_low, "ci_high": mean.ci_high},
         "cases": [
             {"case_id": c.case_id, "speedup": c.speedup, "a_us": c.a_us, "b_us": c.b_us}
@@ -55,17 +69,24 @@ def as_object(tried: Tried) -> dict[str, Any]:
     }
 
 
+def _fine(tried: Tried) -> bool:
+    """The candidate was built and nothing died, or only the incumbent that a build is held against."""
+    build = next((b for b in tried.raw.builds if b.arm == "B"), None)
+    return (tried.raw.died is None or tried.against is not None) and (build is None or build.ok)
+
+
 def _word(tried: Tried) -> str:
     """One word for what came out, worst first."""
     from kernelpilot_helpers.correctness import Broken, Wrong
 
-    build = next((b for b in tried.raw.builds if b.arm == "B"), None)
     if isinstance(tried.verification, Wrong):
         return "WRONG"
-    if isinstance(tried.verification, Broken) or tried.raw.died is not None or (build is not None and not build.ok):
+    if isinstance(tried.verification, Broken) or not _fine(tried):
         return "BROKEN"
     if tried.verification is not None:
         return "CORRECT"
+    if tried.against is not None and tried.against.same:
+        return "SAME"
     return tried.bench.verdict if tried.bench is not None else "BUILT"
 
 
@@ -116,6 +137,8 @@ def words(tried: Tried, data: dict[str, Any]) -> str:
     if build is not None and (not build["ok"] or data["mode"] == "build"):
         lines.append(f"  built in {build['seconds']:.2f} s" if build["ok"] else "  the build failed:")
         lines += [f"    {line}" for line in own_frames(build["log"]).splitlines()[-20:]]
+    if data["mode"] == "build":
+        lines += build_output.words(data)
     lines += [f"  {line}" for line in _findings(tried)]
     lines += [
         f"  {c['case_id']:<24} {units.micros(c['a_us']):>10} -> {units.micros(c['b_us']):>10}  "
@@ -125,7 +148,9 @@ def words(tried: Tried, data: dict[str, Any]) -> str:
     if data["geomean"] is not None:
         lines.append(f"  geomean {units.percent(data['geomean']['speedup'])}")
     died = tried.raw.died
-    if died is not None and died.log and (build is None or build["ok"]):  # else the build's log has told it
+    if (
+        died is not None and died.log and (build is None or build["ok"]) and not data["ok"]
+    ):  # else the build's log has told it
         lines += [f"    {line}" for line in own_frames(died.log).splitlines()[-12:]]
     lines.append(f"  {WATERMARK}")
     return "\n".join(lines)

@@ -12,6 +12,7 @@ from kernelpilot_helpers.contract import dtypes
 from kernelpilot_helpers.contract.document import refuse
 from kernelpilot_helpers.contract.model import Case, Contract
 from kernelpilot_helpers.contract.owners import CASES
+from kernelpilot_helpers.contract.rules import device
 from kernelpilot_helpers.contract.sizes import axis_faults, constraint_faults, layout
 from kernelpilot_helpers.contract.tensors import flags_of
 from kernelpilot_helpers.contract.walk import Walk, show
@@ -41,7 +42,7 @@ def parse(data: bytes, contract: Contract, *, at: str) -> tuple[Case, ...]:
         except BadRecord as error:
             faults.append(f"line {number}: {error.what}")
             continue
-        faults += [f"line {number}: {fault}" for fault in _shape(docs[-1])]
+        faults += [f"line {number}: {fault}" for fault in _shape(docs[-1], contract)]
     refuse(faults, at=at, fix=CASES.fix)
     cases = tuple(convert(_without_later(doc), Case, at=at, fix=CASES.fix) for doc in docs)
     check(cases, contract, at=at)
@@ -55,8 +56,8 @@ def _header(line: bytes, *, at: str) -> None:
     upgrade(head, CASES, at=at)
 
 
-def _shape(doc: object) -> list[str]:
-    walk = Walk()
+def _shape(doc: object, contract: Contract) -> list[str]:
+    walk = Walk(device(contract.target))
     if not isinstance(doc, dict):
         return [f"want an object, got {show(doc)}"]
     walk.struct(doc, Case)
@@ -69,7 +70,7 @@ def _without_later(doc: dict[str, Any]) -> dict[str, Any]:
 
 def from_documents(docs: Sequence[object], contract: Contract, *, at: str) -> tuple[Case, ...]:
     """The same for plain values, as a request file holds them."""
-    faults = [f"cases[{ix}]: {fault}" for ix, doc in enumerate(docs) for fault in _shape(doc)]
+    faults = [f"cases[{ix}]: {fault}" for ix, doc in enumerate(docs) for fault in _shape(doc, contract)]
     refuse(faults, at=at, fix="edit the cases")
     cases = tuple(convert(_without_later(d), Case, at=at, fix=CASES.fix) for d in docs if isinstance(d, dict))
     check(cases, contract, at=at)
@@ -152,7 +153,7 @@ def scalar_fault(value: object, dtype: str) -> str:
 
 
 def _tensor_faults(case: Case, contract: Contract) -> Iterator[str]:
-    for key, given in (("strides", case.strides), ("gen", case.gen)):
+    for key, given in (("strides", case.strides), ("offsets", case.offsets), ("gen", case.gen)):
         for name in given:
             tensor = contract.tensors.get(name)
             if tensor is None or tensor.role == "scalar":

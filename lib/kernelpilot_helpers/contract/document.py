@@ -53,13 +53,20 @@ def parse(data: bytes, *, at: str) -> Contract:
 def from_document(raw: dict[str, Any], *, at: str) -> Contract:
     """The same for plain values."""
     doc = upgrade(raw, CONTRACT, at=at)
-    walk = Walk()
+    walk = Walk(_device(doc))
     good = walk.struct(doc, Contract)
     faults = [*walk.faults, *_meaning(good)]
     refuse(list(dict.fromkeys(faults)), at=at, fix=CONTRACT.fix)
     contract = convert(good, Contract, at=at, fix=CONTRACT.fix)
     named = {n: msgspec.structs.replace(t, dtype=dtypes.normalise(t.dtype)) for n, t in contract.tensors.items()}
     return msgspec.structs.replace(contract, tensors=named)
+
+
+def _device(doc: dict[str, Any]) -> str:
+    # Before anything is known to be well-formed: a target that cannot be read is reported, and stops nothing else.
+    target = doc.get("target")
+    gpu = target.get("gpu") if isinstance(target, dict) else None
+    return rules.device(Target(gpu=gpu)) if isinstance(gpu, str) else "gpu"
 
 
 def _part(good: dict[str, Any], key: str, kind: type[T]) -> T | None:
@@ -81,9 +88,9 @@ def _meaning(good: dict[str, Any]) -> Iterator[str]:
     checks: tuple[tuple[str, Any, Any], ...] = (
         ("task", Task, rules.task_faults),
         ("target", Target, rules.target_faults),
-        ("call", Call, rules.call_faults),
+        ("call", Call, lambda c: rules.call_faults(c, target)),
         ("reference", Reference, rules.reference_faults),
-        ("baseline", tuple[Baseline, ...], rules.baseline_faults),
+        ("baseline", tuple[Baseline, ...], lambda b: rules.baseline_faults(b, target)),
         ("numerics", NumericsSpec, rules.numerics_faults),
         ("objective", Objective, lambda o: rules.objective_faults(o, target)),
     )

@@ -13,6 +13,9 @@ RANGES = {
     "int32": (-(2**31), 2**31), "int64": (-(2**53), 2**53), "int8": (-128, 128), "uint8": (0, 256), "bool": (0, 2),
 }  # fmt: skip
 """Half-open ranges of the integer types; int64 content stays exact in float64."""
+BYTES = {
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1, "bool": 1,
+}  # fmt: skip
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 SUPPORTED = (*FLOATS, *RANGES)
 LATER = re.compile(r"(fp?|float|f)(8|4|6)\w*|u?int(4|16|2)\w*|[iu](4|16)|complex\d*|tf32|nvfp4|mxfp\w*")

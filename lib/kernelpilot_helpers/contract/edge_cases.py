@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from kernelpilot_helpers.contract.cases import EDGE_PREFIX, timed
+from kernelpilot_helpers.contract.dtypes import BYTES, flag_of, normalise
 from kernelpilot_helpers.contract.model import Axis, Case, Contract, Source
+from kernelpilot_helpers.contract.rules import device
 from kernelpilot_helpers.contract.sizes import in_axis, layout, sizes_of
 from kernelpilot_helpers.errors import BadRecord
 
@@ -57,7 +59,7 @@ def _candidates(
 
 
 def edges(contract: Contract, cases: Sequence[Case]) -> tuple[Case, ...]:
-    """Cases beside the user's own: each axis at its least, one off, odd, and off every tile.
+    """Cases beside the user's own: each axis at its least, one off, odd, and off every tile; on a GPU, moved memory.
 
     ``cases`` hold a timed one, as parsing makes sure. Deterministic; inside ranges and constraints; no sizes that W
     already holds; ``edge``, not ``required``.
@@ -76,14 +78,42 @@ def edges(contract: Contract, cases: Sequence[Case]) -> tuple[Case, ...]:
         if case and key not in seen:
             seen.add(key)
             out.append(case)
+    if device(contract.target) == "gpu":
+        moved = _edge("offset", dict(base.axes), base, strides=base.strides, offsets=_moved(contract, base))
+        out += [moved] if _possible(contract, moved) else []
     return tuple(out)
 
 
-def _edge(label: str, axes: dict[str, int], base: Case) -> Case:
+def _moved(contract: Contract, base: Case) -> dict[str, int]:
+    """Offsets that move every tensor by one element, or by as many as keep the alignment that it is promised.
+
+    No address is then better aligned than the contract says, as torch's own allocations always are.
+    """
+    sizes = sizes_of(contract, base)
+    out: dict[str, int] = {}
+    for name, tensor in contract.tensors.items():
+        if tensor.role == "scalar" or (tensor.optional and base.flags.get(name) is not True):
+            continue
+        picked = flag_of(tensor.dtype)
+        wide = BYTES[normalise(str(base.flags[picked]) if picked else tensor.dtype)]
+        out[name] = layout(name, tensor, base, sizes)[2] + max(tensor.align // wide, 1)
+    return out
+
+
+def _edge(
+    label: str,
+    axes: dict[str, int],
+    base: Case,
+    *,
+    strides: dict[str, tuple[int, ...]] | None = None,
+    offsets: dict[str, int] | None = None,
+) -> Case:
     return Case(
         case_id=EDGE_PREFIX + label,
         axes=axes,
         flags=base.flags,
+        strides=strides or {},
+        offsets=offsets or {},
         gen=base.gen,
         regime=base.regime,
         required=False,

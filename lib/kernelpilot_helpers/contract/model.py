@@ -24,13 +24,18 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     summary: str = ""
 
 
+Figure = Literal["pipelined", "isolated", "chained", "host", "sustained"]
+
+
 class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where it must be fast, and by how much. ``gpu = "cpu"`` selects the embedded default device."""
 
     gpu: str
     arch: str = ""
+    """``sm_90`` or ``sm_90a``; empty: whatever the machine has."""
     count: int = 1
     memory_gib: float = 4.0
+    """GPU only: what the tensors of all arms together may take."""
     speedup: float = 1.10
     over: Literal["baseline"] = "baseline"
 
@@ -50,6 +55,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     stages: tuple[Literal["prepare", "plan", "entry"], ...] = ("entry",)
     timed: tuple[Literal["entry"], ...] = ("entry",)
     framework: Literal["any", "numpy", "torch"] = "any"
+    graph: Literal["must", "may", "never"] | None = None
+    """GPU only: capture into a CUDA graph; None means ``may`` there."""
 
 
 class Reference(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -83,8 +90,8 @@ class NumericsSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class Timing(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which figure decides per regime. On the CPU only ``isolated`` and ``pipelined`` exist."""
 
-    decide: dict[str, Literal["isolated", "pipelined"]] = {}
-    report: tuple[Literal["isolated", "pipelined"], ...] = ("pipelined",)
+    decide: dict[str, Literal["isolated", "pipelined", "chained"]] = {}
+    report: tuple[Figure, ...] = ("pipelined",)
 
 
 class Objective(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -117,6 +124,8 @@ class Tensor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     optional: bool = False
     gen: str = ""
     """normal(mu,sigma), uniform(a,b), integers(lo,hi); for a scalar ``const(v)`` or ``flag(name)``."""
+    residency: Literal["hot", "cold"] | None = None
+    """GPU only: whether the second-level cache holds it when a timed call begins; None means ``cold`` there."""
 
 
 class Contract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -153,9 +162,11 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     axes: dict[str, int]
     flags: dict[str, Any] = {}
     strides: dict[str, tuple[int, ...]] = {}
+    offsets: dict[str, int] = {}
+    """Elements before a tensor's first one, in place of the contract's."""
     gen: dict[str, str] = {}
     regime: str = "default"
-    decide: Literal["", "isolated", "pipelined"] = ""
+    decide: Literal["", "isolated", "pipelined", "chained"] = ""
     calls: int = 1
     required: bool = True
     edge: bool = False

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
+from typing import Literal
 
 import msgspec
 
@@ -23,6 +26,7 @@ from kernelpilot_helpers.contract.walk import show
 from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.policy import DEVICES, NUMERICS
 
+ARCH = re.compile(r"sm_\d{2,3}[af]?")
 SAMPLE = 1009
 """A size for checking expressions before any case exists."""
 
@@ -40,8 +44,8 @@ def task_faults(task: Task) -> Iterator[str]:
         yield f"task.name = {show(task.name)}: want a name of letters, digits and _ that does not start with a digit"
 
 
-def device(target: Target) -> str:
-    """``cpu`` or ``gpu``."""
+def device(target: Target) -> Literal["cpu", "gpu"]:
+    """What kind of device a target is."""
     return "cpu" if target.gpu.lower() == "cpu" else "gpu"
 
 
@@ -49,6 +53,8 @@ def target_faults(target: Target) -> Iterator[str]:
     """A goal that can be met, on one device."""
     if not target.gpu.strip():
         yield f'target.gpu = {show(target.gpu)}: want a GPU\'s name, or "cpu"'
+    if target.arch and not ARCH.fullmatch(target.arch):
+        yield f'target.arch = {show(target.arch)}: want a name such as "sm_90a", or "" for what the machine has'
     if not (math.isfinite(target.speedup) and target.speedup > 1):
         yield f"target.speedup = {target.speedup}: want a ratio above 1 (1.10 is 10 % faster)"
     if target.count != 1:
@@ -125,12 +131,15 @@ def reference_faults(reference: Reference) -> Iterator[str]:
             yield f"reference.{key} = {show(spec)}: {fault}"
 
 
-def baseline_faults(baseline: tuple[Baseline, ...]) -> Iterator[str]:
-    """Exactly one, below baseline/."""
+def baseline_faults(baseline: tuple[Baseline, ...], target: Target | None = None) -> Iterator[str]:
+    """One on the CPU, any number on a GPU, all below baseline/."""
     if not baseline:
         yield "baseline = []: want one baseline to beat"
-    if len(baseline) > 1:
-        yield f"not supported yet: baseline has {len(baseline)} entries ({', '.join(b.id for b in baseline)}); keep one"
+    if len(baseline) > 1 and (target is None or device(target) == "cpu"):
+        yield f"only on a GPU: baseline has {len(baseline)} entries ({', '.join(b.id for b in baseline)}); keep one"
+    for name, count in Counter(item.id for item in baseline).items():
+        if count > 1:
+            yield f"baseline: {count} entries have the id {name!r}"
     for ix, item in enumerate(baseline):
         if not identifier(item.id):
             yield f"baseline[{ix}].id = {show(item.id)}: want a name of letters, digits and _"
@@ -147,8 +156,10 @@ def numerics_faults(numerics: NumericsSpec) -> Iterator[str]:
             yield f"numerics.{name} = {value}: may only tighten the policy's {limit}"
 
 
-def call_faults(call: Call) -> Iterator[str]:
-    """entry is always there, and stages come in the order they run."""
+def call_faults(call: Call, target: Target | None = None) -> Iterator[str]:
+    """entry is always there, and stages come in the order they run; a GPU's memory is torch's."""
+    if call.framework == "numpy" and target is not None and device(target) == "gpu":
+        yield f'call.framework = "numpy": {show(target.gpu)} holds torch tensors; want any or torch'
     order = ("prepare", "plan", "entry")
     if "entry" not in call.stages or list(call.stages) != [s for s in order if s in call.stages]:
         yield f'call.stages = {show(list(call.stages))}: want some of "prepare", "plan", then "entry"'

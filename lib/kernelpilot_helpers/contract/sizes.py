@@ -97,7 +97,8 @@ def layout(
         raise BadRecord(f"stride {list(stride)} for shape {list(shape)}", where=at, fix=FIX)
     if any(s < 1 for s in stride) or _overlaps(shape, stride):
         raise BadRecord(f"stride {list(stride)} makes elements of shape {list(shape)} overlap", where=at, fix=FIX)
-    offset = expr.evaluate(tensor.offset, sizes, at=f"{at}.offset")
+    own = case.offsets.get(name)
+    offset = expr.evaluate(tensor.offset, sizes, at=f"{at}.offset") if own is None else own
     if offset < 0:
         raise BadRecord(f"offset {offset} is below 0", where=at, fix=FIX)
     return shape, stride, offset

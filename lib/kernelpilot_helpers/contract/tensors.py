@@ -66,6 +66,8 @@ def _scalar_faults(at: str, tensor: Tensor) -> Iterator[str]:
         yield f"{at}: a scalar has no shape, stride or offset"
     if tensor.optional:
         yield f"{at}.optional = true: a scalar is always passed"
+    if tensor.residency is not None:
+        yield f"{at}.residency = {show(tensor.residency)}: a scalar lies in no cache"
     if dtypes.flag_of(tensor.dtype):
         yield f"{at}.dtype = {show(tensor.dtype)}: a scalar's dtype is the same in every case"
     name, args = dtypes.call_of(tensor.gen)

@@ -20,12 +20,10 @@ LATER_FIELDS: dict[str, tuple[object, ...]] = {
     "static": (),
     "compile": (),
     "comm": (),
-    "call.graph": ("never",),
     "call.pdl": (),
     "call.reentrant": (False,),
     "reference.grad_of": ("",),
     "policy.extra_kernels": ([],),
-    "tensors.*.residency": ("hot",),
     "tensors.*.host": (False,),
     "tensors.*.init": (),
     "tensors.*.writes": (),
@@ -40,11 +38,20 @@ LATER_VALUES: dict[str, tuple[str, ...]] = {
     "call.style": ("return",),
     "call.timed*": ("prepare", "plan"),
     "tensors.*.role": ("state", "workspace"),
-    "timing.decide.*": ("chained", "host", "sustained"),
-    "timing.report*": ("chained", "host", "sustained"),
-    "decide": ("chained", "host", "sustained"),
+    "tensors.*.residency": ("cold:disjoint",),
+    "timing.decide.*": ("host", "sustained"),
+    "decide": ("host", "sustained"),
     "objective.metric": ("worst",),
 }
+
+GPU_VALUES: dict[str, tuple[str, ...]] = {
+    "call.graph": ("must", "may"),
+    "tensors.*.residency": ("cold",),
+    "timing.decide.*": ("chained",),
+    "timing.report*": ("chained", "host", "sustained"),
+    "decide": ("chained",),
+}
+"""Values that mean something on a GPU only; the others of these fields ask a CPU for nothing beyond what it does."""
 
 EXPRESSIONS = ("axes.*.expr", "constraints*", "tensors.*.shape*", "tensors.*.stride*", "tensors.*.offset")
 _TODO = re.compile(r"\b(TODO|FIXME|TBD)\b")
@@ -65,15 +72,24 @@ def _matches(path: str, patterns: Mapping[str, Any] | tuple[str, ...]) -> str | 
     return None
 
 
+def _choices(kind: Any) -> tuple[object, ...]:
+    """The values of a Literal, or of a Literal that may be left out; empty for any other type."""
+    if typing.get_origin(kind) is typing.Union:
+        literal = [part for part in typing.get_args(kind) if typing.get_origin(part) is Literal]
+        kind = literal[0] if len(literal) == 1 else kind
+    return typing.get_args(kind) if typing.get_origin(kind) is Literal else ()
+
+
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
 
 
 class Walk:
-    """One pass over a document; ``faults`` grows in document order."""
+    """One pass over a document for one ``device`` (cpu or gpu); ``faults`` grows in document order."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "gpu") -> None:
         self.faults: list[str] = []
+        self._device = device
 
     def struct(self, doc: object, kind: type[msgspec.Struct], path: str = "") -> dict[str, Any]:
         """The document's fields that are good, keyed as written; faults for all others."""
@@ -127,8 +143,9 @@ class Walk:
 
     def _leaf(self, value: object, kind: Any, here: str) -> None:
         self._placeholder(value, here)
-        if typing.get_origin(kind) is Literal:
-            self._choice(value, typing.get_args(kind), here)
+        known = _choices(kind)
+        if known:
+            self._choice(value, known, here)
             return
         try:
             msgspec.convert(value, kind, strict=True)
@@ -137,6 +154,9 @@ class Walk:
 
     def _choice(self, value: object, known: tuple[object, ...], here: str) -> None:
         if value in known and type(value) in {type(k) for k in known}:
+            only = _matches(here, GPU_VALUES) if self._device == "cpu" else None
+            if only is not None and value in GPU_VALUES[only]:
+                self.faults.append(f"only on a GPU: {here} = {show(value)}")
             return
         later = _matches(here, LATER_VALUES)
         if later is not None and value in LATER_VALUES[later]:

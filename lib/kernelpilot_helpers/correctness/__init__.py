@@ -1,5 +1,6 @@
 """Is the candidate right? Pure judgement of ``raw.json``: data in, Correct, Wrong or Broken out."""
 
+from .device import UNFINISHED
 from .limits import Fault, Shape, faults, rms_allowed
 from .mutation import AuditReport, audit
 from .outcome import Blame, Broken, Correct, Expectation, Finding, Outcome, Worst, Wrong, expect
@@ -11,6 +12,7 @@ from .words import explain
 __all__ = [
     "FORMAT",
     "OWNER",
+    "UNFINISHED",
     "VERSION",
     "AuditReport",
     "Blame",

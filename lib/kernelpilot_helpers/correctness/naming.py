@@ -152,13 +152,8 @@ def name(bad: Sequence[Judged], good: Sequence[Judged], expectation: Expectation
         return "wrong.tolerance", (
             "a precision miss near the limit, which is set by the baseline's own error: sum in double or pairwise"
         )
-    probes = {j.check.probe for j in bad}
-    if probes == {"timed"}:
-        return "cheat.timed_only", "correct when verified, wrong when timed"
-    if probes == {"bitwise"} and all(j.check.note for j in bad):
-        return "wrong.nondeterministic", "the same content twice gives different bits"
-    if "element" in probes and probes <= {"element", "timed", "bitwise"}:
-        return "cheat.fingerprint", "the output did not follow a change of one element in the middle of an input"
+    if (named := _by_probe(bad)) is not None:
+        return named
     if _only_other_regimes(bad, good):
         regimes = ", ".join(sorted({j.check.regime for j in bad}))
         return "wrong.regime", f"right on ordinary content, wrong on: {regimes}"
@@ -168,6 +163,29 @@ def name(bad: Sequence[Judged], good: Sequence[Judged], expectation: Expectation
         cases = ", ".join(sorted({j.check.case_id for j in bad}))
         return "wrong.shape", f"right on the workload's shapes, wrong on edge or held-out ones: {cases}"
     return _kind(bad)
+
+
+def _by_probe(bad: Sequence[Judged]) -> tuple[str, str] | None:
+    """What is told by the kind of probe alone; None where several kinds failed together.
+
+    ``graph`` and ``late`` are the GPU's: replayed on new content, and queued behind a slow writer of the inputs. A
+    timed block is a replay too, so it may fail with them.
+    """
+    probes = {j.check.probe for j in bad}
+    if probes == {"timed"}:
+        return "cheat.timed_only", "correct when verified, wrong when timed"
+    if probes == {"bitwise"} and all(j.check.note for j in bad):
+        return "wrong.nondeterministic", "the same content twice gives different bits"
+    if "late" in probes and probes <= {"late", "graph", "timed"}:
+        return "wrong.stream", "reads its input before the stream has written it: the kernel runs on another stream"
+    if "graph" in probes and probes <= {"graph", "timed"}:
+        return "wrong.graph_only", (
+            "right when called, wrong when replayed from a graph on new content: something was decided on the host "
+            "at capture, or runs on another stream"
+        )
+    if "element" in probes and probes <= {"element", "timed", "bitwise"}:
+        return "cheat.fingerprint", "the output did not follow a change of one element in the middle of an input"
+    return None
 
 
 def _second(bad: Sequence[Judged], good: Sequence[Judged]) -> tuple[str, str]:

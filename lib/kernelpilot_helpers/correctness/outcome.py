@@ -83,6 +83,12 @@ class Expectation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     """case id -> output -> (rows, columns), all leading axes being rows."""
     axes: dict[str, dict[str, int]] = {}
     """case id -> axis name -> size, to name a place by its axis."""
+    gpu: bool = False
+    """Each verified case must have been replayed from a graph and called late, each timed one has an inventory."""
+    graph: bool = True
+    """GPU: False where the contract says that no call is captured."""
+    sanitized: bool = False
+    """GPU: this job ran the sanitizer."""
 
     def outputs_of(self, case_id: str) -> tuple[str, ...]:
         """Outputs that this case has (an optional output is absent from some cases)."""
@@ -120,4 +126,7 @@ def expect(job: Job) -> Expectation:
         edge_cases=tuple(c.case_id for c in job.cases if c.edge or c.held_out),
         shapes=shapes,
         axes={c.case_id: dict(c.axes) for c in job.cases},
+        gpu=job.device == "gpu",
+        graph=job.graph != "never",
+        sanitized="sanitize" in job.phases,
     )

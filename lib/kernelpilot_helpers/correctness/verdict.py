@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from kernelpilot_helpers.attempt.raw import Build, Check, Died, Event, Raw, Stats
 from kernelpilot_helpers.policy import NUMERICS, Numerics
 
-from . import limits, mutation, naming
+from . import device, limits, mutation, naming
+from .device import FORBIDDEN, LIBRARY
 from .naming import Judged
 from .outcome import Blame, Broken, Correct, Expectation, Finding, Outcome, Worst, Wrong
 
 WRONG_EVENTS = ("cheat", "policy", "memory", "check")
 """First words of event kinds that are the candidate's fault, worst first."""
-BROKEN_EVENTS = ("build", "timeout", "crash", "protocol")
+BROKEN_EVENTS = ("build", "timeout", "crash", "protocol", "capture")
 TALK_EVENTS = ("note", "info", "probe", "suspect", "env")
+CANDIDATE = "B"
+"""The arm whose kernels and memory accesses are watched."""
 LOG_CHARS = 4000
-LIBRARY = "policy.library_call"
-FORBIDDEN = "the library computes it, and policy.library_calls = false in contract.toml forbids that"
+GPU_DEATH = re.compile(r"gpu\.(absent|busy|memory)\b:?\s*(.*)")
+"""Last words of an oracle that had no GPU to measure on."""
 
 
 def _finding(event: Event) -> Finding:
     text = event.detail or event.kind
     if event.kind == LIBRARY:
         text += f"; {FORBIDDEN}"
+    text += device.fix_of(event.kind)
     return Finding(code=event.kind, text=text, case_id=event.case_id, arm=event.arm)
 
 
@@ -60,7 +65,9 @@ def _died(died: Died, arm: str, events: Sequence[Event], cheats: Sequence[Findin
     code, text = _death_words(died)
     log = died.log[-LOG_CHARS:]
     if died.stage == "oracle" or not died.arm:
-        found = Finding(code="oracle.broken", text=f"the harness or the reference failed: {code}: {text}")
+        found = _no_gpu(died) or Finding(
+            code="oracle.broken", text=f"the harness or the reference failed: {code}: {text}"
+        )
         return Broken(stage="oracle", reason=_reason([found]), blame="harness", findings=(found,), log=log)
     if died.arm != arm:
         found = Finding(code="incumbent.broken", text=f"arm {died.arm}: {code}: {text}", arm=died.arm)
@@ -72,6 +79,11 @@ def _died(died: Died, arm: str, events: Sequence[Event], cheats: Sequence[Findin
         return Wrong(reason=_reason(cheats), findings=(*cheats, death))
     found_all = (*named, death, *cheats)
     return Broken(stage=died.stage, reason=_reason(found_all), blame="candidate", findings=found_all, log=log)
+
+
+def _no_gpu(died: Died) -> Finding | None:
+    words = GPU_DEATH.search(_last_line(died.log))
+    return Finding(code=f"gpu.{words[1]}", text=words[2] or "no GPU to measure on") if words else None
 
 
 def _build_faults(build: Build) -> Iterator[Finding]:
@@ -97,7 +109,8 @@ def _unbuilt(raw: Raw, arm: str) -> Broken | None:
         return None
     blame: Blame = "candidate" if builds or events else "harness"
     log = "\n".join(b.log for b in builds)[-LOG_CHARS:]
-    return Broken(stage="build", reason=_reason(found), blame=blame, findings=tuple(found), log=log)
+    stage = "capture" if found[0].code.startswith("capture.") else "build"
+    return Broken(stage=stage, reason=_reason(found), blame=blame, findings=tuple(found), log=log)
 
 
 def _offences(raw: Raw, arm: str, expectation: Expectation) -> tuple[Finding, ...]:
@@ -105,8 +118,9 @@ def _offences(raw: Raw, arm: str, expectation: Expectation) -> tuple[Finding, ..
     mine = [e for e in raw.events if e.arm == arm and _kind(e) in WRONG_EVENTS]
     if expectation.library_calls:
         mine = [e for e in mine if e.kind != LIBRARY]
-    mine.sort(key=lambda e: WRONG_EVENTS.index(_kind(e)))
-    return naming.unlike(_finding(e) for e in mine)
+    seen = [_finding(e) for e in mine]
+    seen += device.offences(raw, arm, expectation) if arm == CANDIDATE else ()
+    return naming.unlike(sorted(seen, key=lambda f: WRONG_EVENTS.index(f.code.partition(".")[0])))
 
 
 def _unknown(raw: Raw, arm: str) -> Broken | None:
@@ -209,12 +223,12 @@ def judge(raw: Raw, *, arm: str = "B", numerics: Numerics = NUMERICS, expectatio
     for fault in (_unbuilt(raw, arm), wrong, _unknown(raw, arm), _incumbent(raw, arm, numerics, expectation)):
         if fault is not None:
             return fault
-    if missing := tuple(_missing(checks, expectation)):
+    if missing := (*_missing(checks, expectation), *device.missing(raw, checks, arm, expectation)):
         return Broken(stage="check", reason=_reason(missing), blame="harness", findings=missing)
     notes = tuple(dict.fromkeys(f"{e.kind}: {e.detail}" for e in raw.events if _kind(e) in TALK_EVENTS))
     return Correct(
         worst=worst(checks),
         checks=len(checks),
         mutation_score=mutation.score(raw, numerics=numerics, shapes=expectation.shapes),
-        notes=notes,
+        notes=(*notes, *(device.notes(raw, arm, expectation) if arm == CANDIDATE else ())),
     )

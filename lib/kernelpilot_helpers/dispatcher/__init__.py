@@ -1,6 +1,7 @@
 """Stage 3, second half: from the performance map to shape rules and code that needs nothing of ours. Pure."""
 
 from kernelpilot_helpers.dispatcher.choose import choose, pick
+from kernelpilot_helpers.dispatcher.closure import closure
 from kernelpilot_helpers.dispatcher.generate import RUNTIME, VARIANTS, Generated, check, generate, trees_of
 from kernelpilot_helpers.dispatcher.model import (
     BASELINE,
@@ -35,6 +36,7 @@ __all__ = [
     "Table",
     "check",
     "choose",
+    "closure",
     "generate",
     "pick",
     "trees_of",

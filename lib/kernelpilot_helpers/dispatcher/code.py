@@ -7,25 +7,32 @@ import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
-from kernelpilot_helpers.contract import Contract, dtypes
-from kernelpilot_helpers.contract.model import Tensor
+from kernelpilot_helpers.contract import Contract, device, dtypes
+from kernelpilot_helpers.contract.model import Baseline, Tensor
 from kernelpilot_helpers.contract.tensors import flags_of
-from kernelpilot_helpers.dispatcher import skeleton
+from kernelpilot_helpers.dispatcher import gpu_skeleton, skeleton
 from kernelpilot_helpers.dispatcher.model import BASELINE, ShapeRule, Table
 from kernelpilot_helpers.errors import Refused
 
 CANDIDATE = "candidate.py:entry"
+CPU_NEEDS = "C versions are compiled at their first call (cc on PATH) into a folder of this process."
+GPU_NEEDS = (
+    "versions are compiled at their first call on a GPU, for that GPU, into a folder of this process (CUDA C++ by "
+    "NVRTC or nvcc, extensions by ninja, c++ and nvcc on PATH); Triton keeps its own cache. Make a call of each shape "
+    "before a CUDA graph is captured. Launches go to torch's current stream."
+)
 
 
 def render(contract: Contract, table: Table) -> str:
     """The whole file. Raises Refused for an axis that no tensor shows."""
     tensors = {n: t for n, t in contract.tensors.items() if t.role != "scalar"}
     free = [name for name, axis in contract.axes.items() if axis.expr is None]
-    entries = {r.version: CANDIDATE for r in table.rules} | {
-        BASELINE: contract.baseline[0].fn.removeprefix("baseline/")
-    }
+    entries = {r.version: CANDIDATE for r in table.rules} | {BASELINE: fallback(contract).fn.removeprefix("baseline/")}
+    gpu = device(contract.target) == "gpu"
     plain = {n: dtypes.normalise(t.dtype) for n, t in tensors.items() if not dtypes.flag_of(t.dtype)}
     head = skeleton.HEAD.format(
+        about=_about(contract, GPU_NEEDS if gpu else CPU_NEEDS),
+        imports=gpu_skeleton.IMPORTS if gpu else "",
         task=contract.task.name,
         example=", ".join(f"{name}=..." for name in free),
         tensors=", ".join(f"{name}={name}" for name in contract.tensors),
@@ -48,8 +55,29 @@ def render(contract: Contract, table: Table) -> str:
             _layout(contract, tensors),
             skeleton.PREPARED_CALL if staged else skeleton.CALL + skeleton.BIND,
             skeleton.TAIL,
+            gpu_skeleton.GPU if gpu else skeleton.HOST,
         )
     )
+
+
+def fallback(contract: Contract) -> Baseline:
+    """The baseline that serves what no rule covers: the contract's first, which every version was mapped against."""
+    return contract.baseline[0]
+
+
+def fallback_words(contract: Contract) -> str:
+    """Which of several baselines is the fallback, and why; empty where there is one."""
+    first, *others = contract.baseline
+    if not others:
+        return ""
+    rest = f"the others ({', '.join(b.id for b in others)}) serve no call"
+    return f"The baseline is {first.id}, the first of the contract's: the map compares versions with it; {rest}."
+
+
+def _about(contract: Contract, needs: str) -> str:
+    """Why the fallback is what it is and what the folder needs, as lines of the docstring."""
+    text = f"{fallback_words(contract)} Needs this folder and what the baseline imports; {needs}".strip()
+    return textwrap.fill(text, 116, break_on_hyphens=False)
 
 
 def _literal(value: object) -> str:

@@ -12,6 +12,7 @@ from kernelpilot_helpers.autotune import PerformanceMap
 from kernelpilot_helpers.contract import Contract
 from kernelpilot_helpers.dispatcher import code, words
 from kernelpilot_helpers.dispatcher.choose import covers, pick
+from kernelpilot_helpers.dispatcher.closure import closure
 from kernelpilot_helpers.dispatcher.figures import figures
 from kernelpilot_helpers.dispatcher.model import (
     BASELINE,
@@ -48,19 +49,22 @@ def generate(
     *,
     contract: Contract,
     trees: Mapping[str, Mapping[str, bytes]],
-    runtime: bytes,
+    runtime: Mapping[str, bytes],
 ) -> Generated:
-    """All files. ``trees`` holds the files of every folder that ``trees_of`` names, ``runtime`` our build.py.
+    """All files. ``trees`` holds the files of every folder that ``trees_of`` names.
+
+    ``runtime`` is file name -> bytes of our runtime: the builder and what it imports is copied, the rest is not.
 
     Raises Refused for an axis that no tensor shows.
     """
     files = {CODE_PATH: code.render(contract, table).encode()}
     for version in sorted(trees):
         files |= {f"{VARIANTS}/{version}/{name}": data for name, data in sorted(trees[version].items())}
-    package = f'{LICENCE}"""What versions import to compile their C: ``from kernelpilot_runtime import build``."""\n'
-    files |= {f"{RUNTIME}/__init__.py": package.encode(), f"{RUNTIME}/build.py": LICENCE.encode() + runtime}
+    package = f'{LICENCE}"""What versions import to compile their code: ``from kernelpilot_runtime import build``."""\n'
+    files[f"{RUNTIME}/__init__.py"] = package.encode()
+    files |= {f"{RUNTIME}/{name}": LICENCE.encode() + runtime[name] for name in closure(runtime)}
     made = msgspec.structs.replace(table, files={path: records.sha256(data) for path, data in files.items()})
-    page = words.decisions(made, found).encode()
+    page = words.decisions(made, found, fallback=code.fallback_words(contract)).encode()
     return Generated(table=made, files={**files, TABLE_PATH: records.dump(made), DECISIONS_PATH: page})
 
 

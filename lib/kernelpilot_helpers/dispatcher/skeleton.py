@@ -11,20 +11,23 @@ HEAD = '''\
 
 ``choose`` names the version for a shape, ``which`` the one for these tensors, ``entry`` calls it. A shape that no
 rule covers goes to the baseline; so do tensors that are not laid out or aligned as the contract says, because no
-version was measured on such. Needs this folder and what the baseline imports; C versions are compiled at their first
-call (cc on PATH) into a folder of this process.
+version was measured on such.
+{about}
 """
 # SPDX-License-Identifier: Apache-2.0
 
 import atexit
+import contextlib
+import importlib
 import importlib.util
+import os
 import shutil
 import sys
 import tempfile
 import threading
 import types
 from pathlib import Path
-
+{imports}
 HERE = Path(__file__).resolve().parent
 FALLBACK = "baseline"
 ENTRIES = {entries}
@@ -37,7 +40,7 @@ BIND = '''
 
 def bind(**tensors):
     """What to call for tensors of this very shape and layout, without looking at them again: for hot loops."""
-    version = _load(which(**tensors))
+    version = _load(which(**tensors), _place(tensors))
     return lambda **others: version.call(others)
 '''
 
@@ -53,7 +56,7 @@ def which(**tensors):
 
 def entry(**tensors):
     """Run the version that serves these tensors; outputs are written into the given ones."""
-    return _load(which(**tensors)).call(tensors)
+    return _load(which(**tensors), _place(tensors)).call(tensors)
 '''
 
 PREPARED_CALL = '''
@@ -69,7 +72,7 @@ def which(**tensors):
 def prepare(**tensors):
     """What the version that serves these tensors makes of the static ones, for ``entry(state=...)``."""
     version = which(**tensors)
-    return version, _load(version).prepare(tensors)
+    return version, _load(version, _place(tensors)).prepare(tensors)
 
 
 def entry(*, state=None, **tensors):
@@ -77,7 +80,7 @@ def entry(*, state=None, **tensors):
     version = which(**tensors)
     if state is None or state[0] != version:
         state = prepare(**tensors)
-    return _load(version).call({**tensors, **state[1]})
+    return _load(version, _place(tensors)).call({**tensors, **state[1]})
 '''
 
 TAIL = '''
@@ -152,29 +155,46 @@ _versions = {}
 _guard = threading.RLock()
 
 
-def _load(version):
-    """The loaded version, once a process."""
-    if version not in _versions:
+def _load(version, place=""):
+    """The loaded version, once a process and place."""
+    key = version, place
+    if key not in _versions:
         with _guard:
-            if version not in _versions:
-                _versions[version] = _Version(version)
-    return _versions[version]
+            if key not in _versions:
+                _versions[key] = _kind(version, place)
+    return _versions[key]
 
 
 class _Version:
     """One version: its module under a name of its own, its builds in a folder of its own."""
 
-    def __init__(self, version):
+    def __init__(self, version, place):
         file, function = ENTRIES[version].split(":")
+        self.place = place
         self.folder = HERE / "variants" / version
-        self.build = _runtime().build
+        self.runtime = _runtime(place)
+        self.build = self.runtime.build
         self.session = self.build.Session(
-            source=self.folder, target=_scratch() / version, key=version, known={},
-            during=lambda on: None, admit=lambda path: None,
+            source=self.folder, target=_scratch() / f"{version}{place}", key=version, known={},
+            during=lambda on: None, admit=lambda path: None, **self.device(),
         )
         self.session.target.mkdir()
-        self.module = self._import(file, f"_kernelpilot_{id(_versions)}_{version}")
+        self.module = self._import(file, f"_kernelpilot_{id(_versions)}_{version}{place}")
         self.function = getattr(self.module, function)
+
+    def device(self):
+        """What a build session is told of the device."""
+        return {}
+
+    def begin(self):
+        """Make this version's builds the current ones: it may build at its first call."""
+        self.build.begin(self.session)
+
+    @contextlib.contextmanager
+    def loading(self):
+        """Around the import of the version's file."""
+        self.begin()
+        yield
 
     def _import(self, file, name):
         """Run the file as the referee did: files beside it can be imported, ``kernelpilot_runtime`` is there."""
@@ -184,11 +204,10 @@ class _Version:
             del sys.modules[other]
         path = list(sys.path)
         sys.path.insert(0, str(self.folder))
-        runtime = _runtime()
-        sys.modules.update({"kernelpilot_runtime": runtime, "kernelpilot_runtime.build": runtime.build})
-        self.build.begin(self.session)
+        sys.modules.update({"kernelpilot_runtime": self.runtime, "kernelpilot_runtime.build": self.build})
         try:
-            return _module(name, self.folder / file)
+            with self.loading():
+                return _module(name, self.folder / file)
         finally:
             sys.path[:] = path
             for other in [n for n in sys.modules if n.split(".")[0] in beside]:
@@ -196,14 +215,14 @@ class _Version:
             sys.modules.update(taken)
 
     def call(self, tensors):
-        self.build.begin(self.session)  # a version may build at its first call
+        self.begin()
         return self.function(**tensors)
 
     def prepare(self, tensors):
         make = getattr(self.module, "prepare", None)
         if make is None:
             return {}
-        self.build.begin(self.session)
+        self.begin()
         key = {"case_id": "", "axes": axes_of(tensors), "flags": flags_of(tensors)}
         state = make(key, {name: tensors[name] for name in STATIC if tensors.get(name) is not None})
         plan = getattr(self.module, "plan", None) if "plan" in STAGES else None
@@ -221,21 +240,35 @@ def _module(name, path):
 _shared = {}
 
 
-def _runtime():
-    """The builder that versions import as ``kernelpilot_runtime``: the copy in this folder."""
+def _runtime(place):
+    """What versions import as ``kernelpilot_runtime``: the copy in this folder, a package of its own for each place."""
     with _guard:
-        if "runtime" not in _shared:
-            package = types.ModuleType("kernelpilot_runtime")
+        if place not in _shared:
+            name = f"_kernelpilot_runtime_{id(_shared)}_{len(_shared)}"
+            package = _shared[place] = types.ModuleType(name)
             package.__path__ = [str(HERE / "kernelpilot_runtime")]
-            package.build = _module(f"_kernelpilot_build_{id(package)}", HERE / "kernelpilot_runtime" / "build.py")
-            _shared["runtime"] = package
-        return _shared["runtime"]
+            sys.modules[name] = package
+            importlib.import_module(f"{name}.build")
+        return _shared[place]
+
+
+_folder = []
 
 
 def _scratch():
     with _guard:
-        if "scratch" not in _shared:
-            _shared["scratch"] = Path(tempfile.mkdtemp(prefix="dispatch-"))
-            atexit.register(shutil.rmtree, _shared["scratch"], True)
-        return _shared["scratch"]
+        if not _folder:
+            _folder.append(Path(tempfile.mkdtemp(prefix="dispatch-")))
+            atexit.register(shutil.rmtree, _folder[0], True)
+        return _folder[0]
+'''
+
+HOST = '''
+
+def _place(tensors):
+    """Where a call runs, as a mark on names: here there is one place."""
+    return ""
+
+
+_kind = _Version
 '''

@@ -15,11 +15,11 @@ HEAD = (
 )
 
 
-def decisions(table: Table, found: PerformanceMap) -> str:
-    """The whole page."""
+def decisions(table: Table, found: PerformanceMap, *, fallback: str = "") -> str:
+    """The whole page; ``fallback`` says which of several baselines serves the rest."""
     sections = [
         f"{HEAD}\n\n# Tuning decisions",
-        _head(table, found),
+        _head(table, found, fallback),
         "## Rules\n\nThe first rule that covers a shape serves it.\n\n" + _rules(table),
         "## Why\n\n" + _list([f"`{r.version}` for {r.regime} ({guards(r)}): {r.why}" for r in table.rules]),
         "## Rejected\n\n" + _rejected(table, found),
@@ -35,14 +35,14 @@ def guards(rule: ShapeRule) -> str:
     return " and ".join([*parts, *(f"{name} == {value!r}" for name, value in rule.flags.items())])
 
 
-def _head(table: Table, found: PerformanceMap) -> str:
+def _head(table: Table, found: PerformanceMap, fallback: str) -> str:
     kind = "trivial: W has one regime" if table.kind == "trivial" else "a table of shape rules"
     one = ", ".join(f"{k} {v}" for k, v in sorted(found.environment.items()) if k != "boot_id")
     return (
         f"Dispatcher: {kind}; {len(table.rules)} rules. Map of {found.at}, lock epoch {found.epoch}, "
         f"sha256 `{table.map_sha256}`.\n\nMeasured on: {one}.\n\n"
         f"Fallback: `{table.fallback}` for every shape outside the rules, and for tensors that are not laid out as "
-        "the contract says."
+        "the contract says." + (f" {fallback}" if fallback else "")
     )
 
 

@@ -24,7 +24,7 @@ from kernelpilot_helpers.records import Fault
 T = TypeVar("T")
 RUNS = "artifacts/runs"
 RETUNE, REDISPATCH = "kernelpilot tune", "kernelpilot dispatch"
-BUILDER = f"{dispatcher.RUNTIME}/build.py"
+BUILDER = f"{dispatcher.RUNTIME}/"
 
 
 class _Env(msgspec.Struct):
@@ -247,7 +247,7 @@ def _dispatcher(
         yield Fault(where=TABLE_PATH, what="its choices are not those that the map gives", fix=REDISPATCH)
         return
     yield from (Fault(where=TABLE_PATH, what=what, fix=RETUNE) for what in dispatcher.check(table, found))
-    lost = [f for f in listed if f.where not in (CODE_PATH, BUILDER)]
+    lost = [f for f in listed if f.where != CODE_PATH and not f.where.startswith(BUILDER)]
     if not lost:
         yield from _frozen(root, table, found, contract)
 
@@ -261,7 +261,8 @@ def _frozen(root: Path, table: Table, found: PerformanceMap, contract: Contract)
         if _oids(trees[name]) != _committed(root, tree):
             where = f"{dispatcher.VARIANTS}/{name}"
             yield Fault(where=where, what=f"does not hold git tree {tree[:12]} of its version", fix=REDISPATCH)
-    builder = (root / BUILDER).read_bytes() if (root / BUILDER).is_file() else b""
+    # one that was copied from another version of kernelpilot may be other files, but no more than it imports itself
+    builder = {p.name: p.read_bytes() for p in _files(root / BUILDER) if f"{BUILDER}{p.name}" in table.files}
     made = dispatcher.generate(
         msgspec.structs.replace(table, files={}), found, contract=contract, trees=trees, runtime=builder
     )

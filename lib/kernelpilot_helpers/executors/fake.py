@@ -13,6 +13,7 @@ import msgspec
 
 from kernelpilot_helpers.attempt.job import Arm, Job, JobCase, TensorSpec
 from kernelpilot_helpers.attempt.raw import Build, Check, Died, Event, Mutant, Raw, Samples, Stats, Where
+from kernelpilot_helpers.executors import absent, fake_gpu
 from kernelpilot_helpers.executors.lab import JOB_FILE, RAW_FILE, encode_job, job_sha256
 
 MUST_FAIL = (
@@ -42,6 +43,7 @@ class FakeLab:
     ``"unwritten"``, ``"timed"`` (only the rechecks of timed blocks) or ``"second_call"`` (every call but
     the first); only arm B is ever wrong.
     ``died`` ends the job: checks and samples are left out from its stage on.
+    ``gpu`` adds what only a GPU shows; ``wrong`` may there also be ``"graph"`` or ``"late"``: that probe alone.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class FakeLab:
         died: Died | None = None,
         binary: Literal["same", "different"] = "different",
         seed: int = 0,
+        gpu: fake_gpu.Script | None = None,
     ) -> None:
         self.speedup = speedup
         self.noise = noise
@@ -61,12 +64,16 @@ class FakeLab:
         self.events = tuple(events)
         self.died = died
         self.binary = binary
+        self.gpu = gpu or fake_gpu.Script()
         self.jobs: list[Job] = []
         """Every job answered so far, oldest first."""
         self._random = random.Random(seed)  # noqa: S311
 
     def run(self, job: Job, workdir: Path) -> Raw:
-        """Answer ``job``; where ``workdir`` exists, leave job.json and raw.json in it as a real lab would."""
+        """Answer ``job``; where ``workdir`` exists, leave job.json and raw.json in it as a real lab would.
+
+        Raises Refused when ``died`` says that there is no GPU, as a real lab does.
+        """
         self.jobs.append(job)
         stage = self.died.stage if self.died else ""
         stop = stage in ("build", "load", "oracle")
@@ -82,10 +89,26 @@ class FakeLab:
             events=self.events,
             died=self.died,
         )
+        if job.device == "gpu":
+            raw = self._on_gpu(job, raw)
         if workdir.is_dir():
             (workdir / JOB_FILE).write_bytes(encode_job(job))
             (workdir / RAW_FILE).write_bytes(_dump(raw))
-        return raw
+        return absent.require_gpu(raw, workdir)
+
+    def _on_gpu(self, job: Job, raw: Raw) -> Raw:
+        raw = msgspec.structs.replace(raw, framework="torch", env={**raw.env, **fake_gpu.env()})
+        if self.died is not None:
+            return raw
+        return msgspec.structs.replace(
+            raw,
+            inventory=tuple(fake_gpu.inventory(job, ours=self.gpu.ours)),
+            figures=tuple(fake_gpu.figures(job)),
+            residency=tuple(fake_gpu.residency(job)),
+            gpu=tuple(fake_gpu.looks(job)),
+            sanitizer=tuple(fake_gpu.sanitizer(job, errors=self.gpu.sanitizer)),
+            ceilings=fake_gpu.CEILINGS if "ceilings" in job.phases else {},
+        )
 
     def _build(self, arm: Arm) -> Build:
         key = "shared" if self.binary == "same" else arm.build_key
@@ -111,8 +134,7 @@ class FakeLab:
                 for seed in range(max(job.verify.seeds, 1)):
                     regime = "gen" if seed == 0 else REGIMES[1 + (ix + seed - 1) % 4]
                     for arm in job.arms:
-                        for call in range(job.verify.calls):
-                            probe = "call" if call == 0 else "repeat"
+                        for call, probe in enumerate(_probes(job, seed)):
                             yield from self._outputs(case, arm, seed, regime, probe, call, None)
         if "time" in job.phases and job.time and not self.died:
             for pair in range(job.time.pairs):
@@ -125,7 +147,7 @@ class FakeLab:
         self, case: JobCase, arm: Arm, seed: int, regime: str, probe: str, call: int, pair: int | None
     ) -> Iterator[Check]:
         bad = arm.name == "B" and bool(self.wrong)
-        bad &= self.wrong != "timed" or probe == "timed"
+        bad &= self.wrong not in ("timed", "graph", "late") or probe == self.wrong
         bad &= self.wrong != "second_call" or call > 0
         for tensor in outputs(case):
             stats, where = _bad(tensor, self.wrong) if bad else (_good(tensor), None)
@@ -146,10 +168,21 @@ class FakeLab:
                     at = base / self._gain(job, case.case_id, arm)
                     at *= math.exp(self._random.gauss(0, self.noise / math.sqrt(2)))
                     ns = tuple(round(at * math.exp(self._random.gauss(0, self.noise))) for _ in range(spec.blocks))
-                    yield Samples(
+                    sample = Samples(
                         pair=pair, first_arm=first, case_id=case.case_id, arm=arm.name, calls=CALLS,
-                        ns=ns, wall_ns=tuple(t + 40_000 for t in ns),
+                        ns=ns, wall_ns=tuple(t + 40_000 for t in ns), figure=case.figure,
                     )  # fmt: skip
+                    if job.device == "gpu":
+                        clocks = (fake_gpu.MHZ,) * len(ns)
+                        sample = msgspec.structs.replace(sample, method=self.gpu.method, mhz=clocks)
+                    yield sample
+
+
+def _probes(job: Job, seed: int) -> tuple[str, ...]:
+    """What each call of one process on one case was for, in order."""
+    calls = job.verify.calls if job.verify else 0
+    more = fake_gpu.probes(job) if job.device == "gpu" and seed == 0 else ()
+    return (*("call",)[:calls], *("repeat",) * (calls - 1), *more)
 
 
 def outputs(case: JobCase) -> tuple[TensorSpec, ...]:

@@ -21,7 +21,10 @@ class Lab(Protocol):
     """Where a job runs. ``workdir`` is the job directory: the arms' sources and ``oracle/`` lie in it."""
 
     def run(self, job: Job, workdir: Path) -> Raw:
-        """Run ``job`` and answer what was seen; a dead arm is a ``Raw`` with ``died``, never an exception."""
+        """Run ``job`` and answer what was seen; a dead arm is a ``Raw`` with ``died``, never an exception.
+
+        Raises Refused where the machine lacks the GPU that the job needs: that says nothing of any arm.
+        """
         ...
 
 

@@ -14,13 +14,16 @@ from kernelpilot_helpers import proc
 from kernelpilot_helpers.attempt.job import Job
 from kernelpilot_helpers.attempt.raw import Died, Raw
 from kernelpilot_helpers.errors import BadRecord
+from kernelpilot_helpers.executors import absent
 from kernelpilot_helpers.executors.deploy import deploy
 from kernelpilot_helpers.executors.lab import JOB_FILE, RAW_FILE, encode_job, job_sha256, parse_raw
 from kernelpilot_helpers.executors.task_python import TaskPython
 from kernelpilot_helpers.policy import POLICY
 
 ALLOWED = ("PATH", "LD_LIBRARY_PATH", "LANG", "TZ")
-ALLOWED_PREFIXES = ("CUDA_", "CONDA_", "OMP_", "OPENBLAS_", "MKL_", "TRITON_", "LC_")
+ALLOWED_PREFIXES = ("CUDA_", "NVIDIA_", "CONDA_", "OMP_", "OPENBLAS_", "MKL_", "TRITON_", "LC_")
+CACHES = ("CUDA_CACHE_PATH", "TRITON_CACHE_DIR")
+"""Never handed on: an arm that finds another's builds is not built from its committed tree."""
 LOG_FILE = "runtime.log"
 LOG_CHARS = 4000
 GRACE_S = 10.0
@@ -29,12 +32,15 @@ GRACE_S = 10.0
 
 def task_env(environ: Mapping[str, str], private: str) -> dict[str, str]:
     """What the task's Python sees: an allow-list of the caller's variables and a private HOME and TMPDIR."""
-    kept = {k: v for k, v in environ.items() if k in ALLOWED or k.startswith(ALLOWED_PREFIXES)}
+    kept = {k: v for k, v in environ.items() if (k in ALLOWED or k.startswith(ALLOWED_PREFIXES)) and k not in CACHES}
     return {**kept, "HOME": private, "TMPDIR": private}
 
 
 class LocalLab:
-    """A Lab on this machine. ``device_lock`` is held while a job runs, so that no two measure at once."""
+    """A Lab on this machine. ``device_lock`` is held while a job runs, so that no two measure at once.
+
+    Jobs for a GPU hold a lock of their own beside it; the runtime holds the GPU itself, against other users as well.
+    """
 
     def __init__(
         self,
@@ -54,19 +60,25 @@ class LocalLab:
     def run(self, job: Job, workdir: Path) -> Raw:
         """Run ``job`` whose sources lie in ``workdir``; a runtime without an answer is a ``Raw`` that died.
 
-        Raises Busy when another process holds the device for longer than the lock's time.
+        Raises Busy when another process holds the device for longer than the lock's time, Refused without a GPU for
+        a job that needs one.
         """
         runtime = deploy(self._cache)
-        with proc.file_lock(self._lock, timeout_s=self._lock_s, what="the device"):
+        with proc.file_lock(self.lock_of(job), timeout_s=self._lock_s, what="the device"):
             (workdir / RAW_FILE).unlink(missing_ok=True)
             fresh = workdir / (JOB_FILE + ".tmp")
             fresh.write_bytes(encode_job(job))
             fresh.replace(workdir / JOB_FILE)
             how = self._start(job, runtime, workdir)
-        return read_raw(job, workdir, how, self.python)
+        return absent.require_gpu(read_raw(job, workdir, how, self.python), workdir)
+
+    def lock_of(self, job: Job) -> Path:
+        """The lock file of the job's kind of device."""
+        return self._lock if job.device == "cpu" else self._lock.with_name(f"gpu-{self._lock.name}")
 
     def _start(self, job: Job, runtime: Path, workdir: Path) -> str:
         """Run the runtime to its end or its limit; says how it ended where that was not well."""
+        limit = job.limits.wall_s + (job.limits.lock_s if job.device == "gpu" else 0.0)
         argv = [*self.python.argv, "-I", str(runtime), "--die-with", str(os.getpid()), str(workdir)]
         with tempfile.TemporaryDirectory(prefix="kp-lab-") as private, (workdir / LOG_FILE).open("wb") as log:
             try:
@@ -77,9 +89,9 @@ class LocalLab:
             except OSError as fault:
                 return f"the task's Python could not be started: {fault}"
             try:
-                code = process.wait(job.limits.wall_s + GRACE_S)
+                code = process.wait(limit + GRACE_S)
             except subprocess.TimeoutExpired:
-                return f"the job did not end within {job.limits.wall_s:g} s and was killed"
+                return f"the job did not end within {limit:g} s and was killed"
             finally:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)

@@ -9,11 +9,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from kernelpilot_helpers.errors import BadRecord, ToolMissing
+from kernelpilot_helpers import contract
+from kernelpilot_helpers.errors import BadRecord, KernelPilotError, ToolMissing
 from kernelpilot_helpers.records import parse_toml
 from kernelpilot_install import taskpython
 
@@ -24,25 +25,33 @@ PROBE_S = 60.0
 PROBE = """
 import json, sys
 found = {"python": list(sys.version_info[:2]), "prefix": sys.prefix, "framework": "", "version": ""}
-for name in ("numpy", "torch"):
+for name in sys.argv[1:]:
     try:
         module = __import__(name)
     except Exception:
         continue
     found.update(framework=name, version=module.__version__)
+    if name == "torch":
+        found["cuda"] = module.version.cuda or ""
     break
 print("\\n" + json.dumps(found))
 """
+EITHER = ("numpy", "torch")
+GPU_FIX = "export KERNELPILOT_PYTHON=PYTHON  # a Python whose torch was built for CUDA"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaskPython:
-    """A Python that can run the runtime. ``framework`` is numpy where it is there, else torch."""
+    """A Python that can run the runtime. ``framework`` is numpy where it is there and will do, else torch."""
 
     argv: tuple[str, ...]
     framework: Literal["numpy", "torch"]
     version: str
     """The framework's own version."""
+    cuda: str = ""
+    """CUDA version that its torch was built for; empty without torch, and for a torch of the CPU alone."""
+    note: str = ""
+    """What was passed over before it, and why."""
 
 
 _probed: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -73,30 +82,47 @@ def explicit_argv(repo: Path, environ: Mapping[str, str]) -> tuple[str, ...] | N
     return tuple(argv)
 
 
+def framework_for(repo: Path) -> Literal["any", "torch"]:
+    """What the repo's contract needs of a Python: torch for a GPU target; any where it cannot be read."""
+    try:
+        made = contract.parse((repo / contract.CONTRACT_PATH).read_bytes(), at=contract.CONTRACT_PATH)
+    except (OSError, KernelPilotError):
+        return "any"
+    return "torch" if contract.device(made.target) == "gpu" or made.call.framework == "torch" else "any"
+
+
 def find(
     *,
     explicit: Sequence[str] | None = None,
     environ: Mapping[str, str] | None = None,
+    framework: Literal["any", "torch"] = "any",
 ) -> TaskPython:
     """The task's Python: the named one, else the active virtual environment's, ``python3`` on PATH, the small venv.
 
     The last is the one that ``install.sh --demo`` or the fix's own line makes; it is never preferred to the user's.
-    Raises ToolMissing saying what was wrong with each one tried; a named one that fails is never passed over.
+    With ``framework = "torch"`` the first one whose torch was built for CUDA, else the first with torch; ``note`` says
+    what was passed over. Raises ToolMissing saying what was wrong with each one tried; a named one that fails is never
+    passed over.
     """
     environ = os.environ if environ is None else environ
-    fix = taskpython.how_to_make(environ)
+    wanted = ("torch",) if framework == "torch" else EITHER
+    fix = GPU_FIX if framework == "torch" else taskpython.how_to_make(environ)
     if explicit:
-        found, why = _try(tuple(explicit), own_allowed=True)
+        found, why = _try(tuple(explicit), wanted, own_allowed=True)
         if found is None:
             raise ToolMissing(f"the named Python {shlex.join(explicit)} {why}", fix=fix)
         return found
-    tried = []
+    tried: list[str] = []
+    second: TaskPython | None = None
     for argv in _candidates(environ):
-        found, why = _try(argv, own_allowed=False)
-        if found is not None:
-            return found
-        tried.append(f"{argv[0]} {why}")
-    raise ToolMissing("no Python with numpy or torch: " + ("; ".join(tried) or "no python3 on PATH"), fix=fix)
+        found, why = _try(argv, wanted, own_allowed=False)
+        if found is not None and (framework == "any" or found.cuda):
+            return replace(found, note="; ".join(tried))
+        second = second or found
+        tried.append(f"{argv[0]} {why or 'has a torch without CUDA'}")
+    if second is not None:
+        return replace(second, note="; ".join(tried))
+    raise ToolMissing(f"no Python with {' or '.join(wanted)}: " + ("; ".join(tried) or "no python3 on PATH"), fix=fix)
 
 
 def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
@@ -111,8 +137,8 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[tuple[str, ...]]:
         yield (str(small),)
 
 
-def _try(argv: tuple[str, ...], *, own_allowed: bool) -> tuple[TaskPython | None, str]:
-    facts = _probe(argv)
+def _try(argv: tuple[str, ...], wanted: tuple[str, ...], *, own_allowed: bool) -> tuple[TaskPython | None, str]:
+    facts = _probe(argv, wanted)
     if "error" in facts:
         return None, facts["error"]
     if tuple(facts["python"]) < OLDEST:
@@ -121,17 +147,18 @@ def _try(argv: tuple[str, ...], *, own_allowed: bool) -> tuple[TaskPython | None
     if own and not own_allowed:
         return None, "is the tool's own"
     if not facts["framework"]:
-        return None, "has neither numpy nor torch"
-    return TaskPython(argv=argv, framework=facts["framework"], version=facts["version"]), ""
+        return None, "has neither numpy nor torch" if wanted == EITHER else "has no torch, which the task needs"
+    cuda = str(facts.get("cuda", ""))
+    return TaskPython(argv=argv, framework=facts["framework"], version=facts["version"], cuda=cuda), ""
 
 
-def _probe(argv: tuple[str, ...]) -> dict[str, Any]:
+def _probe(argv: tuple[str, ...], wanted: tuple[str, ...]) -> dict[str, Any]:
     program = shutil.which(argv[0])
     if program is None:
         return {"error": "does not exist or is not executable"}
-    key = (*argv, str(Path(program).stat().st_mtime_ns))
+    key = (*argv, str(Path(program).stat().st_mtime_ns), *wanted)
     if key not in _probed:
-        _probed[key] = _ask([program, *argv[1:], "-I", "-c", PROBE])
+        _probed[key] = _ask([program, *argv[1:], "-I", "-c", PROBE, *wanted])
     return _probed[key]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from kernelpilot_helpers import plan, scaffold
+from kernelpilot_helpers import plan
 from kernelpilot_helpers.contract.model import Contract
 from kernelpilot_helpers.evidence.model import MISSING, Evidence, LoopFacts
 from kernelpilot_helpers.gate import facts
@@ -33,8 +33,6 @@ def _flat(text: str) -> str:
 
 def _before_lock(evidence: Evidence) -> str:
     contract = evidence.contract
-    if isinstance(contract, Contract) and scaffold.on_gpu(contract) and isinstance(evidence.lock, Fault):
-        return scaffold.GPU_ENDS
     if isinstance(contract, Fault) and contract.what == MISSING and not evidence.git.commits:
         return "kernelpilot scaffold DIR --task NAME"
     if isinstance(contract, Fault) or not isinstance(evidence.lock, Fault) or was_locked(evidence):

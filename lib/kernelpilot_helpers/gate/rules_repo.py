@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
-from kernelpilot_helpers import scaffold
 from kernelpilot_helpers.contract import LOCK_PATH
 from kernelpilot_helpers.contract.model import Contract, Lock
 from kernelpilot_helpers.evidence.model import MISSING, Evidence
@@ -135,10 +134,7 @@ def _no_lock(evidence: Evidence) -> Iterator[Found]:
     elif was_locked(evidence):
         yield LOCK_PATH, "the lock is gone", f"git checkout -- {LOCK_PATH}"
     elif isinstance(evidence.contract, Contract):
-        if scaffold.on_gpu(evidence.contract):
-            yield LOCK_PATH, f"no lock, and none can be made: {scaffold.GPU_WALL}", scaffold.GPU_ENDS
-        else:
-            yield LOCK_PATH, "no lock, run kernelpilot lock", "kernelpilot lock"
+        yield LOCK_PATH, "no lock, run kernelpilot lock", "kernelpilot lock"
 
 
 def was_locked(evidence: Evidence) -> bool:

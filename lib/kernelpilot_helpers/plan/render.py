@@ -42,9 +42,13 @@ def _goal(made: Contract, cases: Sequence[Case]) -> str:
     count = sum(timed(c) for c in cases)
     words = made.task.summary or made.task.api or f"a kernel of kind {made.task.op}"
     kinds = regimes(cases)
+    named = ", ".join(f"`{one.id}`" for one in made.baseline)
+    beaten = (
+        f"its baseline {named}" if len(made.baseline) == 1 else f"the fastest, case by case, of its baselines {named}"
+    )
     return (
-        f"Make `{made.task.name}` ({words}) at least {made.target.speedup:g} times as fast as its baseline "
-        f"`{made.baseline[0].id}` on {made.target.gpu}, by the {made.objective.metric.replace('_', ' ')} over "
+        f"Make `{made.task.name}` ({words}) at least {made.target.speedup:g} times as fast as {beaten} "
+        f"on {made.target.gpu}, by the {made.objective.metric.replace('_', ' ')} over "
         f"{count} timed cases in {len(kinds)} regime{'s' * (len(kinds) > 1)} ({', '.join(kinds)}), and no required "
         "case slower. Correct means: within the locked error limits of the reference on every case, edge case and "
         "held-out case."

@@ -6,8 +6,6 @@ The same function drives a live attempt, finishes one that was killed, and judge
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
 
 import msgspec
 
@@ -18,87 +16,49 @@ from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.correctness import Broken, Correct, Wrong
 from kernelpilot_helpers.ledger.model import Interval, Verdict
+from kernelpilot_helpers.referee import baselines
+from kernelpilot_helpers.referee.endings import clocks, not_correct
+from kernelpilot_helpers.referee.state import QUIET, Ask, Facts, Outcome, RunRole, Runs
 
-QUIET = "busy machine: try again when it is quiet"
-"""The way out of every verdict that a disturbed machine left open; such a tree needs no ``--again``."""
-
-RunRole = Literal["main", "more", "confirm", "baseline", "floor", "audit", "tune"]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Facts:
-    """What a verdict depends on besides the raws."""
-
-    tier: policy.Tier
-    device: policy.DevicePolicy
-    max_pairs: int | None
-    numerics: policy.Numerics
-    expect: correctness.Expectation
-    timed: tuple[str, ...]
-    required: frozenset[str]
-    weights: dict[str, float] | None
-    bias_bound: float
-    unfit: str
-    """Why this machine's A/A floor allows no verdict on speed; empty when it does."""
-    incumbent_is_baseline: bool
-    mutation_score: str
+__all__ = [
+    "QUIET",
+    "Ask",
+    "Facts",
+    "Outcome",
+    "RunRole",
+    "Runs",
+    "build_ids",
+    "expected",
+    "fixed_look",
+    "judge",
+    "measured",
+    "merged",
+    "phases",
+    "step",
+]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Runs:
-    """The raws of one attempt, by the question that each answers."""
-
-    main: Raw | None = None
-    more: tuple[Raw, ...] = ()
-    confirm: Raw | None = None
-    baseline: Raw | None = None
-
-    def with_raw(self, role: RunRole, raw: Raw) -> Runs:
-        """A copy that holds one raw more."""
-        if role == "main":
-            return Runs(main=raw, more=self.more, confirm=self.confirm, baseline=self.baseline)
-        if role == "more":
-            return Runs(main=self.main, more=(*self.more, raw), confirm=self.confirm, baseline=self.baseline)
-        if role == "confirm":
-            return Runs(main=self.main, more=self.more, confirm=raw, baseline=self.baseline)
-        return Runs(main=self.main, more=self.more, confirm=self.confirm, baseline=raw)
+def phases(tier: policy.Tier, device: policy.DevicePolicy, role: RunRole) -> tuple[Phase, ...]:
+    """What the job of one role does. A claim on a GPU is looked at by the sanitizer, once."""
+    if role in ("more", "baseline"):
+        return ("time",)
+    watched = role == "main" and tier.name == policy.CLAIM.name and device.kind == "gpu"
+    return ("verify", "time", "sanitize") if watched else ("verify", "time")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Ask:
-    """The next job."""
-
-    role: RunRole
-    phases: tuple[Phase, ...]
-    pairs: int
-    first_pair: int
-    why: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Outcome:
-    """The end of an attempt: everything that its row and its printed object need."""
-
-    verdict: Verdict
-    reason: str
-    partial: bool = False
-    gain: Interval | None = None
-    vs_baseline: Interval | None = None
-    confirmed: bool = False
-    bench: Bench | None = None
-    """The bench that decided: the confirmation's when there was one."""
-    verification: Correct | Wrong | Broken | None = None
-    build_id: str = ""
-    binary_id: str = ""
-    notes: tuple[str, ...] = field(default=())
+def expected(facts: Facts, role: RunRole) -> correctness.Expectation:
+    """What the raws of one role must hold."""
+    sanitized = "sanitize" in phases(facts.tier, facts.device, role)
+    return msgspec.structs.replace(facts.expect, sanitized=sanitized)
 
 
 def step(facts: Facts, runs: Runs) -> Ask | Outcome:
     """The next measurement to make, or the outcome."""
     if runs.main is None:
-        return Ask(role="main", phases=("verify", "time"), pairs=facts.tier.looks[0], first_pair=0, why="first look")
+        asked = phases(facts.tier, facts.device, "main")
+        return Ask(role="main", phases=asked, pairs=facts.tier.looks[0], first_pair=0, why="first look")
     ids = build_ids(runs.main)
-    raws_all = [r for r in (runs.main, *runs.more, runs.confirm, runs.baseline) if r is not None]
+    raws_all = [r for r in (runs.main, *runs.more, runs.confirm, *runs.direct) if r is not None]
     if odd := sane.problems(raws_all):
         return Outcome(verdict="BROKEN", reason=f"evidence.garbled: {odd[0]}", build_id=ids[0], binary_id=ids[1])
     if benchmark.identical(runs.main):
@@ -109,51 +69,69 @@ def step(facts: Facts, runs: Runs) -> Ask | Outcome:
             binary_id=ids[1],
         )
     raws = (runs.main, *runs.more)
-    verified = correctness.judge(merged(raws), numerics=facts.numerics, expectation=facts.expect)
-    bad = _not_correct(verified, ids) or _clocks(raws, verified, ids)
+    verified = correctness.judge(merged(raws), numerics=facts.numerics, expectation=expected(facts, "main"))
+    bad = not_correct(verified, ids) or clocks(raws, verified, ids)
     if bad is not None:
         return bad
     bench = judge(facts, raws, facts.tier)
     if bench.need_more is not None:
-        done = bench.pairs
+        done = measured(bench)
         return Ask(role="more", phases=("time",), pairs=bench.need_more - done, first_pair=done, why=bench.reason)
     if facts.unfit:
         return _timed("AMBIGUOUS", f"machine.unfit: {facts.unfit}; {QUIET}", bench, verified, ids, facts)
     if bench.verdict != "IMPROVED" or not facts.tier.confirm:
         return _timed(bench.verdict, bench.reason, bench, verified, ids, facts)
-    return _confirmation(facts, runs, bench, ids)
+    return _confirmation(facts, runs, bench, verified)
 
 
-def _confirmation(facts: Facts, runs: Runs, bench: Bench, ids: tuple[str, str]) -> Ask | Outcome:
+def _confirmation(facts: Facts, runs: Runs, bench: Bench, first: Correct | Wrong | Broken) -> Ask | Outcome:
+    ids = build_ids(runs.main) if runs.main is not None else ("", "")
+    pairs = measured(bench)
     if runs.confirm is None:
         why = "an improvement counts when fresh processes and seeds show it again"
-        return Ask(role="confirm", phases=("verify", "time"), pairs=bench.pairs, first_pair=0, why=why)
-    verified = correctness.judge(runs.confirm, numerics=facts.numerics, expectation=facts.expect)
-    bad = _not_correct(verified, ids) or _clocks((runs.confirm,), verified, ids)
+        asked = phases(facts.tier, facts.device, "confirm")
+        return Ask(role="confirm", phases=asked, pairs=pairs, first_pair=0, why=why)
+    verified = correctness.judge(runs.confirm, numerics=facts.numerics, expectation=expected(facts, "confirm"))
+    bad = not_correct(verified, ids) or clocks((runs.confirm,), verified, ids)
     if bad is not None:
         return bad
-    once = fixed_look(facts.tier, bench.pairs)
+    once = fixed_look(facts.tier, pairs)
     again = judge(facts, (runs.confirm,), once)
     if again.verdict != "IMPROVED":
         reason = f"confirm.failed: the second run on fresh processes says {again.verdict} ({again.reason})"
         return _timed("AMBIGUOUS", reason, again, verified, ids, facts)
-    direct: Interval | None = None
-    if not facts.incumbent_is_baseline:
-        if runs.baseline is None:
-            why = "the gain over the baseline comes from a direct run"
-            return Ask(role="baseline", phases=("time",), pairs=bench.pairs, first_pair=0, why=why)
-        direct = _interval(judge(facts, (runs.baseline,), once))
+    direct = baselines.against(facts, runs, once, ids)
+    if isinstance(direct, Ask | Outcome):
+        return direct
     return Outcome(
         verdict="IMPROVED",
-        reason=again.reason,
+        reason="; ".join([again.reason, *_unfinished(first)]),
         gain=_interval(again),
-        vs_baseline=_interval(again) if facts.incumbent_is_baseline else direct,
+        vs_baseline=direct.interval,
         confirmed=True,
         bench=again,
         verification=verified,
         build_id=ids[0],
         binary_id=ids[1],
+        notes=(*_notes(first, again), *direct.notes),
+        fastest=direct.chosen,
     )
+
+
+def _unfinished(verified: Correct | Wrong | Broken) -> list[str]:
+    """Sanitizers that did not finish: the claim stands without them, and says so."""
+    notes = verified.notes if isinstance(verified, Correct) else ()
+    return [note for note in notes if note.startswith(correctness.UNFINISHED)]
+
+
+def _notes(verified: Correct | Wrong | Broken, bench: Bench) -> tuple[str, ...]:
+    seen = verified.notes if isinstance(verified, Correct) else ()
+    return tuple(dict.fromkeys((*seen, *bench.notes)))
+
+
+def measured(bench: Bench) -> int:
+    """Pairs that were run, the ones left out among them."""
+    return bench.pairs + len(bench.left_out)
 
 
 def fixed_look(tier: policy.Tier, pairs: int) -> policy.Tier:
@@ -174,30 +152,8 @@ def judge(facts: Facts, raws: Sequence[Raw], tier: policy.Tier) -> Bench:
         weights=facts.weights,
         bias_bound=facts.bias_bound,
         max_pairs=facts.max_pairs,
-    )
-
-
-def _not_correct(verified: Correct | Wrong | Broken, ids: tuple[str, str]) -> Outcome | None:
-    if isinstance(verified, Correct):
-        return None
-    word: Verdict = "WRONG" if isinstance(verified, Wrong) else "BROKEN"
-    return Outcome(verdict=word, reason=verified.reason, verification=verified, build_id=ids[0], binary_id=ids[1])
-
-
-def _clocks(raws: Sequence[Raw], verified: Correct | Wrong | Broken, ids: tuple[str, str]) -> Outcome | None:
-    """The clocks must tell one story: a lying candidate is WRONG, a disturbed machine decides nothing."""
-    findings = sorted(benchmark.suspicions(raws), key=lambda f: not f.code.startswith("cheat."))
-    if not findings:
-        return None
-    first = findings[0]
-    cheat = first.code.startswith("cheat.")
-    return Outcome(
-        verdict="WRONG" if cheat else "AMBIGUOUS",
-        reason=f"{first.code}: {first.text}" + ("" if cheat else f"; {QUIET}"),
-        verification=verified,
-        build_id=ids[0],
-        binary_id=ids[1],
-        notes=tuple(f"{f.code}: {f.text}" for f in findings[1:]),
+        cases=facts.cases,
+        ceilings=facts.ceilings,
     )
 
 
@@ -210,11 +166,12 @@ def _timed(
         reason=reason,
         partial=bench.partial,
         gain=gain,
-        vs_baseline=gain if facts.incumbent_is_baseline else None,
+        vs_baseline=gain if facts.incumbent_is_baseline and facts.baselines == 1 else None,
         bench=bench,
         verification=verified,
         build_id=ids[0],
         binary_id=ids[1],
+        notes=_notes(verified, bench),
     )
 
 
@@ -241,5 +198,7 @@ def merged(raws: Sequence[Raw]) -> Raw:
         first,
         checks=tuple(c for r in raws for c in r.checks),
         events=tuple(e for r in raws for e in r.events),
+        inventory=tuple(u for r in raws for u in r.inventory),
+        sanitizer=tuple(u for r in raws for u in r.sanitizer),
         died=died,
     )

@@ -54,7 +54,7 @@ def generated(ws: Workspace, found: PerformanceMap) -> Generated:
     """The dispatcher of a map. Raises KernelPilotError when git does not hold a tree."""
     table = dispatcher.choose(found)
     trees = {name: tree_files(ws.root, tree) for name, tree in dispatcher.trees_of(table, found).items()}
-    runtime = (deploy.source_dir() / "build.py").read_bytes()
+    runtime = {path.name: path.read_bytes() for path in sorted(deploy.source_dir().glob("*.py"))}
     return dispatcher.generate(table, found, contract=ws.contract, trees=trees, runtime=runtime)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernelpilot_helpers import benchmark, correctness, policy
+from kernelpilot_helpers import contract as contracts
 from kernelpilot_helpers.attempt import sane
 from kernelpilot_helpers.attempt.job import Job, TimeSpec, VerifySpec
 from kernelpilot_helpers.attempt.raw import Raw
@@ -72,6 +73,8 @@ def expectation(workspace: Workspace) -> correctness.Expectation:
     return correctness.expect(
         Job(
             job_id="",
+            device=contracts.device(workspace.contract.target),
+            graph=workspace.contract.call.graph or "may",
             phases=("verify", "time"),
             library_calls=workspace.contract.policy.library_calls,
             cases=workspace.resolved,

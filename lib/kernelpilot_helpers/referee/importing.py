@@ -14,6 +14,7 @@ import msgspec
 from kernelpilot_helpers import ledger, policy, proc, records
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.errors import BadRecord, NotComparable
+from kernelpilot_helpers.executors import absent
 from kernelpilot_helpers.executors.lab import encode_job
 from kernelpilot_helpers.referee import attempt as attempts
 from kernelpilot_helpers.referee import decide, floor, jobs, measure, recover, rows, runs, sources, views, workspace
@@ -90,6 +91,9 @@ def _result(folder: Path, part: Part) -> Raw:
     raw = records.parse(records.read_bytes(path, fix=fix), owner, at=str(path))
     if raw.job_sha256 != part.job_sha256:
         raise NotComparable("this result belongs to another job", where=str(path), fix=fix)
+    if code := absent.code_of(raw):
+        what = f"it ran where there was no GPU to measure on ({code})"
+        raise NotComparable(what, where=str(path), fix=f"{fix}  # on a machine whose GPU is free")
     return raw
 
 

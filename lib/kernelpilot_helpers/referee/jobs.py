@@ -11,13 +11,24 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Literal
 
-from kernelpilot_helpers import policy, proc
+from kernelpilot_helpers import contract, policy, proc
 from kernelpilot_helpers.attempt.job import Arm, Job, JobCase, Limits, Phase, TimeSpec, VerifySpec
+from kernelpilot_helpers.contract.model import Target
 from kernelpilot_helpers.errors import KernelPilotError
 from kernelpilot_helpers.referee.workspace import Workspace
 
 ArmName = Literal["A", "B", "Z"]
 ENTRY = "candidate.py:entry"
+GIB = 2**30
+
+# To be moved to ``policy``: what a GPU needs otherwise than a CPU.
+GPU_BUILD_S = 300.0
+"""A torch extension takes 50 s by itself, and a template-heavy one several times that."""
+GPU_JOB_S = 900.0
+GPU_SAMPLE_US = 1000.0
+"""A replay lasts so long that the event clock's step (about half a microsecond) is under 0.1 % of it."""
+GPU_ZYGOTE_PAIRS = 10
+"""Importing torch takes 4 s; the children that it forks have touched no GPU and are fresh there."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -29,9 +40,9 @@ class Program:
     is_baseline: bool
 
 
-def baseline_program(workspace: Workspace, tree: str) -> Program:
-    """The contract's baseline at a given tree of ``baseline/``."""
-    fn = workspace.contract.baseline[0].fn
+def baseline_program(workspace: Workspace, tree: str, ix: int = 0) -> Program:
+    """The contract's ``ix``-th baseline at a given tree of ``baseline/``."""
+    fn = workspace.contract.baseline[ix].fn
     return Program(tree=tree, entry=fn.removeprefix("baseline/"), is_baseline=True)
 
 
@@ -50,9 +61,24 @@ def tool_versions() -> tuple[str, ...]:
     return (platform.machine(), *compiler)
 
 
-def build_key(program: Program) -> str:
-    """sha256 of source tree, entry, architecture and compiler."""
-    return hashlib.sha256(json.dumps([program.tree, program.entry, *tool_versions()]).encode()).hexdigest()
+@lru_cache(maxsize=1)
+def nvcc_version() -> str:
+    """Last line of ``nvcc --version``, which names the build; empty where there is no nvcc on PATH.
+
+    The job may run on another machine, whose own versions stand in ``raw.env``.
+    """
+    try:
+        return "".join(proc.run(["nvcc", "--version"]).out.splitlines()[-1:])
+    except KernelPilotError:
+        return ""
+
+
+def build_key(program: Program, target: Target | None = None) -> str:
+    """sha256 of source tree, entry, machine and compiler; for a GPU ``target`` also its architecture and nvcc."""
+    parts = [program.tree, program.entry, *tool_versions()]
+    if target is not None and contract.device(target) == "gpu":
+        parts += ["gpu", target.arch, nvcc_version()]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,54 +97,82 @@ class Question:
 
 def make(workspace: Workspace, question: Question, workdir: Path) -> Job:
     """Lay out a job directory and return its job; the caller (or another machine) runs it."""
+    made = workspace.contract
+    gpu = contract.device(made.target) == "gpu"
+    reference, check = _oracle(workspace, workdir)
+    arms = tuple(_arm(workspace, name, program, workdir) for name, program in question.arms.items())
+    return Job(
+        job_id=question.job_id,
+        device="gpu" if gpu else "cpu",
+        framework="torch" if gpu else made.call.framework,
+        phases=question.phases,
+        reference=reference,
+        reference_check=check,
+        deterministic=made.numerics.deterministic,
+        library_calls=made.policy.library_calls,
+        graph=made.call.graph or "may",
+        report=made.timing.report if gpu else (),
+        stages=made.call.stages,
+        cases=_cases(workspace, question.phases),
+        arms=arms,
+        stop_if_identical=question.stop_if_identical,
+        time=_time(question, gpu=gpu) if "time" in question.phases else None,
+        verify=VerifySpec(seeds=question.seeds) if "verify" in question.phases else None,
+        limits=_gpu_limits(made.target, len(arms)) if gpu else _limits(),
+    )
+
+
+def _oracle(workspace: Workspace, workdir: Path) -> tuple[str, str]:
+    """A fresh job directory with the reference in it: (reference, check) as the job names them."""
     shutil.rmtree(workdir, ignore_errors=True)
     (workdir / "oracle").mkdir(parents=True)
     reference = workspace.contract.reference
     file, function = reference.fn.split(":", 1)
-    shutil.copyfile(workspace.root / file, workdir / "oracle" / Path(file).name)
-    arms: list[Arm] = []
-    for name, program in question.arms.items():
-        proc.archive(workspace.root, program.tree, workdir / "arms" / name)
-        arms.append(
-            Arm(
-                name=name,
-                source=f"arms/{name}",
-                entry=program.entry,
-                build_key=build_key(program),
-                is_baseline=program.is_baseline,
-            )
-        )
-    check = reference.check.split(":", 1)[-1] if reference.check else ""
     oracle = f"oracle/{Path(file).name}"
-    return Job(
-        job_id=question.job_id,
-        device="cpu" if workspace.device.kind == "cpu" else "gpu",
-        framework=workspace.contract.call.framework,
-        phases=question.phases,
-        reference=f"{oracle}:{function}",
-        reference_check=f"{oracle}:{check}" if check else "",
-        deterministic=workspace.contract.numerics.deterministic,
-        library_calls=workspace.contract.policy.library_calls,
-        stages=workspace.contract.call.stages,
-        cases=_cases(workspace, question.phases),
-        arms=tuple(arms),
-        stop_if_identical=question.stop_if_identical,
-        time=_time(question) if "time" in question.phases else None,
-        verify=VerifySpec(seeds=question.seeds) if "verify" in question.phases else None,
-        limits=Limits(build_s=policy.POLICY.build_s, call_s=policy.POLICY.call_s, wall_s=policy.POLICY.job_s),
+    shutil.copyfile(workspace.root / file, workdir / oracle)
+    check = reference.check.split(":", 1)[-1] if reference.check else ""
+    return f"{oracle}:{function}", f"{oracle}:{check}" if check else ""
+
+
+def _arm(workspace: Workspace, name: ArmName, program: Program, workdir: Path) -> Arm:
+    proc.archive(workspace.root, program.tree, workdir / "arms" / name)
+    return Arm(
+        name=name,
+        source=f"arms/{name}",
+        entry=program.entry,
+        build_key=build_key(program, workspace.contract.target),
+        is_baseline=program.is_baseline,
     )
 
 
-def _time(question: Question) -> TimeSpec:
+def _limits() -> Limits:
+    return Limits(build_s=policy.POLICY.build_s, call_s=policy.POLICY.call_s, wall_s=policy.POLICY.job_s)
+
+
+def _gpu_limits(target: Target, arms: int) -> Limits:
+    """All arms keep their tensors on the GPU at once, so each may take its share of the contract's memory."""
+    return Limits(
+        build_s=GPU_BUILD_S,
+        call_s=policy.POLICY.call_s,
+        wall_s=GPU_JOB_S,
+        arena_bytes=int(target.memory_gib * GIB / max(arms, 1)),
+        lock_s=policy.POLICY.lock_s,
+    )
+
+
+def _time(question: Question, *, gpu: bool) -> TimeSpec:
+    usual = TimeSpec(pairs=question.pairs)
     return TimeSpec(
         pairs=question.pairs,
         first_pair=question.first_pair,
         blocks=question.blocks,
+        sample_us=GPU_SAMPLE_US if gpu else usual.sample_us,
+        zygote_pairs=GPU_ZYGOTE_PAIRS if gpu else usual.zygote_pairs,
         recheck_share=policy.POLICY.recheck_share,
     )
 
 
 def _cases(workspace: Workspace, phases: tuple[Phase, ...]) -> tuple[JobCase, ...]:
-    if phases == ("time",):
+    if set(phases) <= {"time", "figures"}:
         return tuple(c for c in workspace.resolved if c.timed)
     return workspace.resolved

@@ -12,6 +12,7 @@ from kernelpilot_helpers import correctness, ledger, proc, records, scaffold
 from kernelpilot_helpers.contract.model import Lock
 from kernelpilot_helpers.correctness import AuditReport
 from kernelpilot_helpers.errors import Refused
+from kernelpilot_helpers.executors import requires
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.ledger.model import Motivation, Row
 from kernelpilot_helpers.referee import floor as floor_control
@@ -37,11 +38,10 @@ class Locked:
 def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: measure.Say) -> Locked:
     """Lock the contract of the repo around ``start``.
 
-    Raises Refused when the target cannot be measured, the skeleton is incomplete, the audit finds the task unfit, or
-    a locked file changed and ``amend`` was not asked for.
+    Raises Refused when the skeleton is incomplete, the machine has no GPU for a GPU target, the audit finds the task
+    unfit, or a locked file changed and ``amend`` was not asked for.
     """
     ws = workspace.open_repo(start, need_lock=False)
-    _require_measurable(ws)
     with workspace.held(ws):
         notes = tuple(recover.recover(ws, clock))
         ws = workspace.open_repo(start, need_lock=False)
@@ -51,6 +51,7 @@ def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: mea
         done = _already(ws, amend=amend, why=why)
         if done is not None:
             return Locked(lock=ws.lock or _never(), row=done, audit=None, floor=None, notes=notes, advice=advice)
+        requires.require_packages(lab, ws.contract)
         intent = _intent(ws, why, clock)
         bench = measure.Bench(workspace=ws, lab=lab, clock=clock, say=say)
         say("task audit: deliberately wrong outputs must fail, legal variations must pass")
@@ -71,11 +72,6 @@ def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: mea
 
 def _never() -> Lock:
     raise AssertionError("a baseline row of an epoch without a lock")
-
-
-def _require_measurable(ws: Workspace) -> None:
-    if scaffold.on_gpu(ws.contract):
-        raise Refused(scaffold.GPU_WALL, where="contract.toml: target.gpu", fix=scaffold.GPU_ENDS)
 
 
 def _require_skeleton(ws: Workspace) -> None:
@@ -144,6 +140,7 @@ def _audit(bench: measure.Bench, base: Intent) -> tuple[str, AuditReport]:
     )
     if report.refused:
         runs.put_aside(ws.root, run)
+        requires.require_imported(raw, bench.lab, ws.contract, ws.root)
         more = f"; and {len(report.reasons) - 5} more" if len(report.reasons) > 5 else ""
         raise Refused(
             "the task cannot tell right from wrong: " + "; ".join(report.reasons[:5]) + more,

@@ -17,11 +17,15 @@ from kernelpilot_helpers.referee import decide, floor, runs
 from kernelpilot_helpers.referee.workspace import Workspace
 
 FIX = "kernelpilot tune"
+TOO_FAST = "suspect.floor:"
+"""Of a GPU: the version's times are below what its memory allows, so it does not do the work; nothing serves them."""
+UNSURE = ("suspect.heat:", "clock.contradiction:")
+"""Of a GPU: these times decide nothing, so they choose no version either."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, slots=True)
 class Judged:
-    """One tune run. Exactly one of ``bench``, ``left_out`` and ``disturbed`` says something."""
+    """One tune run. ``bench`` counts where neither ``left_out`` nor ``disturbed`` says something."""
 
     verification: Verification | None = None
     bench: benchmark.Bench | None = None
@@ -29,6 +33,11 @@ class Judged:
     """The version's own fault, ``code: text``."""
     disturbed: str = ""
     """The machine's or the harness's: measure again."""
+
+
+def tier(ws: Workspace) -> policy.Tier:
+    """How much a tune job measures on the contract's device."""
+    return policy.tiers(ws.device.kind)[policy.ACCEPT.name]
 
 
 def timing_held_out(ws: Workspace) -> Workspace:
@@ -57,13 +66,16 @@ def judge(ws: Workspace, raw: Raw) -> Judged:
         return Judged(verification=kept, left_out=words) if cheat else Judged(verification=kept, disturbed=words)
     bench = benchmark.judge(
         [raw],
-        tier=decide.fixed_look(policy.ACCEPT, len({s.pair for s in raw.samples})),
+        tier=decide.fixed_look(tier(ws), len({s.pair for s in raw.samples})),
         device=ws.device,
         required=frozenset(),
         timed=wide.timed,
         weights=wide.weights,
+        cases=wide.resolved,
     )
-    return Judged(verification=kept, bench=bench)
+    if bench.reason.startswith(TOO_FAST):
+        return Judged(verification=kept, left_out=bench.reason)
+    return Judged(verification=kept, bench=bench, disturbed=bench.reason if bench.reason.startswith(UNSURE) else "")
 
 
 def map_of(ws: Workspace, made: Sequence[str], at: str) -> PerformanceMap:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ import msgspec
 from kernelpilot_helpers import benchmark, correctness, ledger, policy, records
 from kernelpilot_helpers.attempt import sane
 from kernelpilot_helpers.attempt.raw import Raw
+from kernelpilot_helpers.errors import Busy, Refused
 from kernelpilot_helpers.executors.lab import Lab
-from kernelpilot_helpers.referee import decide, floor, jobs, runs
+from kernelpilot_helpers.referee import ceilings, decide, floor, jobs, runs
 from kernelpilot_helpers.referee.decide import Ask, Facts, Outcome, Runs
 from kernelpilot_helpers.referee.floor import Clock
 from kernelpilot_helpers.referee.runs import FloorRecord, Intent
@@ -38,7 +39,12 @@ def run_job(bench: Bench, intent: Intent, question: jobs.Question) -> Raw:
     runs.begin(root, intent)
     workdir = runs.job_dir(root, intent.run)
     job = jobs.make(bench.workspace, question, workdir)
-    bench.lab.run(job, workdir)
+    try:
+        bench.lab.run(job, workdir)
+    except (Busy, Refused):  # nothing was measured: no later command may take this for a killed attempt
+        for run in runs.orphans(root, bench.workspace.rows):
+            runs.put_aside(root, run)
+        raise
     records.crash_point("attempt.measured")
     return runs.keep(root, intent.run)
 
@@ -59,13 +65,14 @@ def measure_floor(bench: Bench, base: Intent) -> FloorRecord:
     """One A/A job."""
     workspace = bench.workspace
     run = runs.next_run(workspace.root, base.label)
+    usual = benchmark.tier_of(workspace.device, policy.ACCEPT.name)
     program = jobs.baseline_program(workspace, workspace.baseline().tree if base.kind != "lock" else base.tree)
     question = jobs.Question(
         job_id=run,
         phases=("verify", "time"),
         arms={"A": program, "B": program},
-        pairs=policy.ACCEPT.looks[0],
-        blocks=policy.ACCEPT.blocks,
+        pairs=usual.looks[0],
+        blocks=usual.blocks,
     )
     raw = run_job(bench, msgspec.structs.replace(base, run=run, role="floor"), question)
     record = floor.judge(workspace, raw, run=run, at=floor.stamp(bench.clock))
@@ -85,7 +92,7 @@ def facts_of(workspace: Workspace, intent: Intent) -> Facts:
     """What the verdict of an intent's attempt depends on."""
     baseline = workspace.baseline()
     return Facts(
-        tier=policy.TIERS[intent.tier],
+        tier=benchmark.tier_of(workspace.device, intent.tier),
         device=workspace.device,
         max_pairs=intent.max_pairs,
         numerics=workspace.numerics,
@@ -97,7 +104,17 @@ def facts_of(workspace: Workspace, intent: Intent) -> Facts:
         unfit=intent.unfit,
         incumbent_is_baseline=intent.incumbent == baseline.version,
         mutation_score=workspace.lock.mutation_score if workspace.lock else "",
+        cases=workspace.resolved,
+        ceilings=_ceilings(workspace),
+        baselines=len(workspace.contract.baseline),
     )
+
+
+def _ceilings(workspace: Workspace) -> dict[str, float]:
+    """What this machine's GPU was measured to do at best; empty where nobody measured it. They decide nothing."""
+    gpu = ceilings.here() if workspace.device.kind == "gpu" else None
+    found = ceilings.cached(*gpu) if gpu is not None else None
+    return dict(found.values) if found is not None else {}
 
 
 def programs(workspace: Workspace, intent: Intent) -> tuple[jobs.Program, jobs.Program, jobs.Program]:
@@ -113,7 +130,7 @@ def question_for(workspace: Workspace, intent: Intent, ask: Ask, job_id: str) ->
     incumbent, candidate, baseline = programs(workspace, intent)
     arms: dict[jobs.ArmName, jobs.Program] = {"A": incumbent, "B": candidate}
     if ask.role == "baseline":
-        arms = {"A": baseline, "B": candidate}
+        arms = against_baseline(workspace, candidate, baseline, ask.which)
     elif not incumbent.is_baseline:
         arms["Z"] = baseline
     return jobs.Question(
@@ -122,9 +139,19 @@ def question_for(workspace: Workspace, intent: Intent, ask: Ask, job_id: str) ->
         arms=arms,
         pairs=ask.pairs,
         first_pair=ask.first_pair,
-        blocks=policy.TIERS[intent.tier].blocks,
+        blocks=benchmark.tier_of(workspace.device, intent.tier).blocks,
         stop_if_identical=ask.role == "main",
     )
+
+
+def against_baseline(
+    workspace: Workspace, candidate: jobs.Program, first: jobs.Program, which: int
+) -> dict[jobs.ArmName, jobs.Program]:
+    """Arms of a direct run. The first baseline stays the yardstick of error whichever is timed."""
+    if which == 0:
+        return {"A": first, "B": candidate}
+    other = jobs.baseline_program(workspace, workspace.baseline().tree, which)
+    return {"A": replace(other, is_baseline=False), "B": candidate, "Z": first}
 
 
 def measure(bench: Bench, base: Intent) -> tuple[Outcome, list[str]]:
@@ -159,7 +186,9 @@ def note_judgements(workspace: Workspace, facts: Facts, run: str, role: str, sta
     files: dict[str, Any] = {}
     merged = decide.merged(raws)
     if role != "baseline":
-        verdict = correctness.judge(merged, numerics=facts.numerics, expectation=facts.expect)
+        asked: decide.RunRole = "confirm" if role == "confirm" else "main"
+        expected = decide.expected(facts, asked)
+        verdict = correctness.judge(merged, numerics=facts.numerics, expectation=expected)
         files["verify.json"] = correctness.record(merged, verdict, mutation_score=facts.mutation_score)
         if not isinstance(verdict, correctness.Correct) or benchmark.identical(merged):
             runs.note(workspace.root, run, files)

@@ -113,14 +113,15 @@ def _write(ws: Workspace, folder: Path, intent: Intent, clock: Clock) -> None:
         parts=tuple(parts),
     )
     records.save(folder / "bundle.json", bundle)
-    records.write_text(folder / "README.txt", _readme(intent))
+    records.write_text(folder / "README.txt", _readme(intent, gpu=ws.device.kind == "gpu"))
 
 
-def _readme(intent: Intent) -> str:
+def _readme(intent: Intent, *, gpu: bool) -> str:
+    needs = "a torch that sees the GPU" if gpu else "torch or numpy"
     return (
         f"Measuring job of {intent.label}. On the machine to measure on, in this folder:\n\n"
         f"    python3 -I {RUNTIME} jobs/*\n\n"
-        "python3 must import torch or numpy; nothing else is needed. Then bring the folder back and, in the\n"
+        f"python3 must import {needs}; nothing else is needed. Then bring the folder back and, in the\n"
         "standalone repo:\n\n    kernelpilot job import FOLDER\n"
     )
 

@@ -15,17 +15,20 @@ import msgspec
 
 from kernelpilot_helpers import benchmark, correctness, policy, proc, records
 from kernelpilot_helpers.attempt.job import Phase
-from kernelpilot_helpers.attempt.raw import Raw
+from kernelpilot_helpers.attempt.raw import Build, Raw
 from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.correctness import Broken, Correct, Wrong
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.lab import Lab
-from kernelpilot_helpers.referee import floor, jobs, sources, workspace
+from kernelpilot_helpers.ledger.model import Row
+from kernelpilot_helpers.referee import floor, jobs, machine_code, sources, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
 
 Mode = Literal["build", "verify", "bench", "try"]
 BASELINE = "baseline"
+BUILT = "built"
+"""Folder of a build's try that keeps the cubins, an arm a folder."""
 PHASES: dict[Mode, tuple[Phase, ...]] = {
     "build": (),
     "verify": ("verify",),
@@ -51,6 +54,18 @@ META = records.Owner(format="kernelpilot.try", version=1, type=Meta, fix="kernel
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Against:
+    """A build for a GPU beside the incumbent's."""
+
+    version: str
+    same: bool
+    """One and the same program: there is nothing to time."""
+    kernels: tuple[machine_code.KernelChange, ...]
+    note: str = ""
+    """Why there is nothing to compare with."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
     """What came out; None where the mode does not look."""
 
@@ -58,6 +73,7 @@ class Tried:
     raw: Raw
     verification: Correct | Wrong | Broken | None
     bench: Bench | None
+    against: Against | None = None
 
 
 def run(start: Path, variant: str | None, *, mode: Mode, lab: Lab, clock: Clock) -> Tried:
@@ -84,12 +100,12 @@ def run(start: Path, variant: str | None, *, mode: Mode, lab: Lab, clock: Clock)
             bias_bound=0.0,
             max_pairs=tier.looks[0],
         )
-    meta = Meta(
-        id=folder.name, mode=mode, variant=name, tree=tree, at=stamp(clock), result=_words(raw, verification, bench)
-    )
+    against = _against(ws, raw, folder) if mode == "build" and ws.device.kind == "gpu" else None
+    result = _words(raw, verification, bench)
+    meta = Meta(id=folder.name, mode=mode, variant=name, tree=tree, at=stamp(clock), result=result)
     records.save(folder / "meta.json", meta)
     shutil.rmtree(folder / "arms", ignore_errors=True)
-    return Tried(meta=meta, raw=raw, verification=verification, bench=bench)
+    return Tried(meta=meta, raw=raw, verification=verification, bench=bench, against=against)
 
 
 def _words(raw: Raw, verification: Correct | Wrong | Broken | None, bench: Bench | None) -> str:
@@ -97,9 +113,28 @@ def _words(raw: Raw, verification: Correct | Wrong | Broken | None, bench: Bench
         return verification.reason
     if bench is not None:
         return f"{bench.verdict}: {bench.reason}"
-    if raw.died is not None:
+    if raw.died is not None and not _built(raw):
         return f"died in {raw.died.stage}"
     return "correct" if verification is not None else "built"
+
+
+def _built(raw: Raw) -> bool:
+    """Only the incumbent could not be built beside a candidate that could: that says nothing of the candidate."""
+    return raw.died is not None and raw.died.arm == "A" and any(b.arm == "B" and b.ok for b in raw.builds)
+
+
+def _against(ws: Workspace, raw: Raw, folder: Path) -> Against | None:
+    """The candidate's build held against the incumbent's; None where the candidate was not built."""
+    arms: dict[str, Build] = {b.arm: b for b in raw.builds if b.ok}
+    if "B" not in arms:
+        return None
+    best = _incumbent(ws)
+    version = best.version if best is not None else ""
+    if "A" not in arms:
+        why = "it could not be built here" if version else "no lock stands"
+        return Against(version=version, same=False, kernels=(), note=f"not compared with an incumbent: {why}")
+    same = arms["A"].binary_id == arms["B"].binary_id
+    return Against(version=version, same=same, kernels=machine_code.changes(arms["A"], arms["B"], folder / BUILT))
 
 
 def _expectation(ws: Workspace, mode: Mode) -> correctness.Expectation:
@@ -116,16 +151,32 @@ def _means_baseline(ws: Workspace, variant: str | None) -> bool:
 
 def _measure(ws: Workspace, folder: Path, candidate: jobs.Program, mode: Mode, lab: Lab) -> Raw:
     arms: dict[jobs.ArmName, jobs.Program] = {"B": candidate}
-    if mode != "build":
-        best, baseline = ws.best(), jobs.baseline_program(ws, ws.baseline().tree)
-        arms["A"] = baseline if best.kind == "baseline" else jobs.variant_program(best.tree)
+    if mode == "build":
+        best = _incumbent(ws) if ws.device.kind == "gpu" else None
+        if best is not None:
+            arms["A"] = _program(ws, best)
+    else:
+        best = ws.best()
+        arms["A"] = _program(ws, best)
         if best.kind != "baseline":
-            arms["Z"] = baseline
+            arms["Z"] = jobs.baseline_program(ws, ws.baseline().tree)
     tier = policy.SCREEN if mode == "try" else policy.ACCEPT
     question = jobs.Question(
         job_id=folder.name, phases=PHASES[mode], arms=arms, pairs=tier.looks[0], blocks=tier.blocks
     )
     return lab.run(jobs.make(ws, question, folder), folder)
+
+
+def _program(ws: Workspace, row: Row) -> jobs.Program:
+    return jobs.baseline_program(ws, row.tree) if row.kind == "baseline" else jobs.variant_program(row.tree)
+
+
+def _incumbent(ws: Workspace) -> Row | None:
+    """What a build is held against; None without a lock that stands, since a build needs none."""
+    try:
+        return ws.best()
+    except Refused:
+        return None
 
 
 def _new(ws: Workspace) -> Path:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from kernelpilot_helpers import autotune, ledger, policy, proc, records
+from kernelpilot_helpers import autotune, ledger, proc, records
 from kernelpilot_helpers.autotune import MAP_PATH, PerformanceMap
 from kernelpilot_helpers.errors import KernelPilotError, NotComparable, Refused
 from kernelpilot_helpers.executors.lab import Lab
@@ -23,7 +23,6 @@ from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.runs import Intent
 from kernelpilot_helpers.referee.workspace import Workspace
 
-PAIRS = policy.ACCEPT.looks[1]
 TRIES = 2
 """A disturbed machine is measured once more before the command gives up."""
 
@@ -39,8 +38,8 @@ class TunedMap:
 
 def tune(start: Path, *, max_pairs: int | None, lab: Lab, clock: Clock, say: measure.Say) -> TunedMap:
     """Measure and map. Raises Refused when nothing is selected, NotComparable when the machine was not quiet."""
-    pairs = _pairs(max_pairs)
     with deciding(start, clock) as (ws, notes):
+        pairs = _pairs(max_pairs, mapping.tier(ws).looks)
         wanted = autotune.selected(ws.rows, ws.epoch)
         if not wanted:
             raise Refused("no version is IMPROVED, so there is nothing to tune", fix=ATTEMPT.format(name="VARIANT"))
@@ -71,12 +70,12 @@ def deciding(start: Path, clock: Clock) -> Iterator[tuple[Workspace, list[str]]]
         yield ws, notes
 
 
-def _pairs(asked: int | None) -> int:
-    least = policy.ACCEPT.looks[0]
+def _pairs(asked: int | None, looks: tuple[int, ...]) -> int:
+    least, usual, most = looks[0], looks[1], looks[-1]
     if asked is not None and asked < least:
         what = f"--max-pairs {asked}: an interval for each case needs {least} pairs"
         raise Refused(what, fix=f"give --max-pairs {least} or more")
-    return PAIRS if asked is None else min(asked, policy.ACCEPT.looks[-1]) // 2 * 2
+    return usual if asked is None else min(asked, most) // 2 * 2
 
 
 @contextmanager
@@ -105,7 +104,7 @@ def _measured(bench: measure.Bench, ws: Workspace, version: Row, pairs: int, mad
                 "B": jobs.variant_program(version.tree),
             },
             pairs=pairs,
-            blocks=policy.ACCEPT.blocks,
+            blocks=mapping.tier(ws).blocks,
         )
         judged = mapping.judge(ws, measure.run_job(bench, intent, question))
         files = {"verify.json": judged.verification, "bench.json": judged.bench}
@@ -137,7 +136,7 @@ def _intent(ws: Workspace, version: Row, pairs: int, clock: Clock) -> Intent:
         motivation=Motivation(kind="benchmark", text=f"performance map: {version.version} over W"),
         language=version.language,
         provenance=version.provenance,
-        tier=policy.ACCEPT.name,
+        tier=mapping.tier(ws).name,
         max_pairs=pairs,
         epoch=ws.epoch,
         subject=version.version,

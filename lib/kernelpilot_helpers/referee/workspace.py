@@ -53,7 +53,7 @@ class Workspace:
     @property
     def device(self) -> policy.DevicePolicy:
         """What the target's noise allows."""
-        return policy.CPU if self.contract.target.gpu.lower() == "cpu" else policy.GPU
+        return policy.DEVICES[contracts.device(self.contract.target)]
 
     @property
     def timed(self) -> tuple[str, ...]:

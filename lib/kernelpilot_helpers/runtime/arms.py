@@ -1,186 +1,147 @@
-"""The oracle's hand on the arms: zygotes, workers, their commands, their deaths, and what /proc says of them."""
+"""The oracle's hand on the arms: workers, their deaths, what /proc says of them, and where they come from."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import random
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import wire
 from .arena import Arena
 from .charges import Charges
+from .commands import Commands
 from .guard import is_system
-from .procs import look, mapped_libraries
+from .procs import look, mapped_libraries, threads
 from .seal import Seal
 from .session import ArmDied, Session, fresh_dir
-from .spec import Arm, JobError
+from .spec import Arm
+from .zygotes import LOG_BYTES, Zygote
 
-ALLOWED = ("PATH", "LD_LIBRARY_PATH", "LANG", "TZ")
-ALLOWED_PREFIXES = ("CUDA_", "CONDA_", "TRITON_", "LC_")
-THREADS = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS", "VECLIB_MAXIMUM_THREADS",
-)  # fmt: skip
-START_S = 60.0
+OPEN_S = 60.0
+"""Making a GPU context."""
 SETTLE_S = 0.0002
+GPU_SETTLE_S = 0.02
+"""The driver and the framework have threads of their own that go on for a moment."""
 MAIN_SETTLE_S = 0.5
 MAIN_LOOKS = 0.1
 """Share of commands after which the main thread is watched until it sleeps."""
-LOG_BYTES = 4000
 _random = random.SystemRandom()
 
 
-def clean_env(private: str) -> dict[str, str]:
-    """What arms see of the environment: an allow-list, one thread a library, a private HOME and TMPDIR."""
-    kept = {k: v for k, v in os.environ.items() if k in ALLOWED or k.startswith(ALLOWED_PREFIXES)}
-    return {**kept, **dict.fromkeys(THREADS, "1"), "HOME": private, "TMPDIR": private}
-
-
-class Zygote:
-    """One fresh interpreter with the framework imported; ``fork`` gives workers of it."""
-
-    def __init__(self, session: Session, script: str) -> None:
-        self._session = session
-        ours, theirs = wire.pair()
-        os.set_inheritable(theirs.fileno(), True)
-        facts = (theirs.fileno(), session.frame.name, os.getpid(), session.core)
-        argv = [sys.executable, "-I", script, "--zygote", *map(str, facts)]
-        self._log = session.tmp / f"zygote-{os.urandom(4).hex()}.log"
-        with self._log.open("wb") as log:
-            self._process = subprocess.Popen(
-                argv, close_fds=False, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                env=clean_env(str(session.tmp)), cwd=session.tmp,
-            )  # fmt: skip
-        theirs.close()
-        self._line = wire.Caller(ours)
-        self._ready = False
-        self._known: set[int] = set()
-        """Workers alive, and orphans that were reported."""
-
-    def ask(self, command: dict[str, Any], fds: Sequence[int] = ()) -> dict[str, Any]:
-        """One command; the first waits until the framework is imported. Raises JobError when it is gone."""
-        try:
-            if not self._ready:
-                self._line.ask({"op": "hello"}, timeout=START_S)
-                self._ready = True
-            return self._line.ask(command, timeout=START_S, fds=fds)
-        except (wire.Closed, wire.TimedOut, wire.Forged) as fault:
-            text = self._log.read_text(errors="replace")[-LOG_BYTES:]
-            raise JobError(f"the zygote of the arms failed: {fault!r}\n{text}") from fault
-
-    def fork(self, arm: Arm) -> Worker:
-        """A new worker for ``arm``, nothing loaded yet."""
-        session = self._session
-        private = fresh_dir(session.tmp, f"home-{arm.name}")
-        build = session.build_dir(arm)
-        build.mkdir(exist_ok=True)
-        ours, theirs = wire.pair()
-        log_path = session.tmp / f"{private.name}.log"
-        log = os.open(log_path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-        spec = {
-            "private": str(private), "build": str(build), "source": str(session.source(arm)),
-            "entry": arm.entry, "build_key": arm.build_key, "known": session.known.get(arm.name, {}),
-            "stages": list(session.job.get("stages", ("entry",))), "core": session.core,
-            "watch": not (session.job.get("library_calls", False) or arm.is_baseline),
-            "closed": [str(session.jobdir), str(session.tmp)],
-        }  # fmt: skip
-        pid = self.ask({"op": "fork", "spec": spec}, [theirs.fileno(), log])["pid"]
-        theirs.close()
-        os.close(log)
-        self._known.add(pid)
-        return Worker(session, self, arm, pid, wire.Caller(ours), log_path)
-
-    def reap(self, pid: int, *, kill: bool) -> dict[str, Any]:
-        """How a worker ended. What it left behind has become the zygote's child: it is killed and reported."""
-        how = self.ask({"op": "reap", "pid": pid, "kill": kill})
-        self._known.discard(pid)
-        for orphan in set(look(self._process.pid).children) - self._known:
-            self._known.add(orphan)
-            with contextlib.suppress(OSError):
-                os.kill(orphan, signal.SIGKILL)
-            self._session.event(self._session.suspect, "cheat.subprocess", "a process was left behind")
-        return how
-
-    def close(self) -> None:
-        """End the zygote; it kills what is left of its workers."""
-        self._line.sock.close()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(2.0)
-        self._process.kill()
-        self._process.wait()
-
-
-class Worker:
-    """One live arm."""
+class Worker(Commands):
+    """One live arm. On a GPU it opens its device first; what it is asked to load early loads meanwhile."""
 
     def __init__(self, session: Session, zygote: Zygote, arm: Arm, pid: int, line: wire.Caller, log: Path) -> None:
         self.arm = arm
         self.pid = pid
         self.case_id = ""
         self.pair: int | None = None
+        self.prepare_ns: dict[str, int] = {}
+        """Per stage before the calls: what the last arena took."""
         self._session = session
         self._zygote = zygote
         self._line = line
         self._log = log
         self._gone = False
         self._charges = Charges(pid)
+        self._step = "opening" if session.gpu else "open"
+        self._threads: frozenset[int] = frozenset()
+        if session.gpu:
+            self._post({"op": "open"}, stage="load")
 
     def ask(self, command: dict[str, Any], *, limit: float, stage: str, fds: Sequence[int] = ()) -> dict[str, Any]:
         """One command; raises ArmDied for a death, a time-out, a forged reply or a candidate's exception."""
         limit = min(limit, self._session.left())
+        self._post(command, stage=stage, fds=fds)
+        return self._wait(limit=limit, stage=stage)
+
+    def _post(self, command: dict[str, Any], *, stage: str, fds: Sequence[int] = ()) -> None:
         try:
-            reply = self._line.ask(command, timeout=limit, fds=fds)
-        except wire.TimedOut:
-            self._end(kill=True)
-            raise self._died(stage, timeout=True, log=f"no reply within {limit:.1f} s\n{self._tail()}") from None
-        except wire.Closed:
-            how = self._end(kill=False)
-            raise self._died(stage, signal=how["signal"], exit=how["exit"], log=self._tail()) from None
-        except wire.Forged as fault:
-            self._event("cheat.channel", str(fault))
-            self._end(kill=True)
-            raise self._died("protocol", log=str(fault)) from None
+            self._line.post(command, fds)
+        except (wire.Closed, wire.Forged) as fault:
+            raise self._fault(fault, stage, 0.0) from None
+
+    def _wait(self, *, limit: float, stage: str) -> dict[str, Any]:
+        limit = min(limit, self._session.left())
+        try:
+            reply = self._line.wait(timeout=limit)
+        except (wire.TimedOut, wire.Closed, wire.Forged) as fault:
+            raise self._fault(fault, stage, limit) from None
         for kind, detail in reply.get("events", ()):
             self._event(str(kind), str(detail))
         if "error" in reply:
+            if reply.get("fatal"):
+                self._end(kill=True)  # its context is dead: no later call of it can mean anything
             raise self._died(str(reply.get("stage", stage)), log=str(reply["error"]))
         self._look()
         return reply
 
+    def _fault(self, fault: Exception, stage: str, limit: float) -> ArmDied:
+        if isinstance(fault, wire.TimedOut):
+            self._end(kill=True)
+            return self._died(stage, timeout=True, log=f"no reply within {limit:.1f} s\n{self._tail()}")
+        if isinstance(fault, wire.Closed):
+            how = self._end(kill=False)
+            return self._died(stage, signal=how["signal"], exit=how["exit"], log=self._tail())
+        self._event("cheat.channel", str(fault))
+        self._end(kill=True)
+        return self._died("protocol", log=str(fault))
+
+    def forged(self, text: str) -> ArmDied:
+        """See Commands."""
+        self._event("cheat.channel", text)
+        return self._died("protocol", log=text)
+
+    def lost(self, text: str) -> ArmDied:
+        """What to raise when this arm cannot go on although it answers."""
+        return self._died("call", log=text)
+
     def run(self, slots: Sequence[int]) -> tuple[int, int]:
         """Call the entry on ``slots`` in order: (worker's ns, our ns around the command)."""
-        self._charges.open(self.case_id)
+        if not self._session.gpu:
+            self._charges.open(self.case_id)
         started = time.perf_counter_ns()
         reply = self.ask({"op": "run", "slots": list(slots)}, limit=self._session.job["limits"]["call_s"], stage="call")
         wall = time.perf_counter_ns() - started
-        ns = reply.get("ns")
-        if not isinstance(ns, int) or ns < 0:
-            self._event("cheat.channel", "a reply without its ticks")
-            raise self._died("protocol", log="a reply without its ticks")
-        return ns, wall
+        return self._ns(reply), wall
+
+    def advance(self, *, wait: bool = False) -> None:
+        """Let it import the candidate as soon as its device is open; what runs then is known to be the driver's."""
+        if self._step == "opening" and (wait or self._line.answered()):
+            self._wait(limit=OPEN_S, stage="load")
+            self._threads = threads(self.pid)
+            self._step = "open"
+            self.begin()
+
+    def begin(self) -> None:
+        """Let it import the candidate without waiting for that."""
+        if self._step == "open":
+            self._post({"op": "load"}, stage="build")
+            self._step = "loading"
 
     def load(self) -> dict[str, Any]:
         """Import the candidate; answers what it built."""
-        return self.ask({"op": "load"}, limit=self._session.job["limits"]["build_s"], stage="build")
+        self.advance(wait=True)
+        self.begin()
+        self._step = "loaded"
+        return self._wait(limit=self._session.job["limits"]["build_s"], stage="build")
 
-    def map(self, arena: Arena) -> None:
+    def map(self, arena: Any) -> None:
         """Hand ``arena`` over and let the candidate prepare for its case."""
         self._charges.close()
         self.case_id = arena.case.case_id
         command = {"op": "arena", "case": self._session.raw_cases[self.case_id], "slots": arena.slots}
         limit = self._session.job["limits"]["call_s"]
-        self.ask(command, limit=limit, stage="prepare", fds=[arena.fd])
-
-    def probe(self, slot: int) -> list[str]:
-        """Framework operations seen during one watched call."""
-        reply = self.ask({"op": "probe", "slot": slot}, limit=self._session.job["limits"]["call_s"], stage="call")
-        return [str(op) for op in reply["ops"]]
+        if not isinstance(arena, Arena):
+            command.update(copies=arena.copies, handle=arena.handle, nbytes=arena.nbytes)
+            limit = self._session.job["limits"]["build_s"]  # prepare may still compile
+        fds = [arena.fd] if isinstance(arena, Arena) else []
+        reply = self.ask(command, limit=limit, stage="prepare", fds=fds)
+        self.prepare_ns = {k: v for k, v in reply.get("took", {}).items() if isinstance(v, int)}
 
     def loaded(self) -> list[str]:
         """Libraries this worker maps from its build directory; foreign ones become events."""
@@ -201,21 +162,32 @@ class Worker:
         """Orderly end: last looks, then the process group is killed."""
         if self._gone:
             return
+        if self._step in ("opening", "loading"):
+            self._end(kill=True)
+            return
         self._charges.close()
-        self._charges.give(self._session.samples, self.arm.name, self.pair)
+        if not self._session.gpu:
+            self._charges.give(self._session.samples, self.arm.name, self.pair)
         with contextlib.suppress(ArmDied):
-            self.ask({"op": "end"}, limit=5.0, stage="call")
+            reply = self.ask({"op": "end"}, limit=5.0, stage="call")
+            self._session.cached[self.arm.name] = [c for c in reply.get("cached", ()) if isinstance(c, dict)]
             self.loaded()
             if self._line.surplus():
                 self._event("cheat.channel", "unasked bytes on the channel at the end")
         self._end(kill=True)
 
     def _look(self) -> None:
-        seen = look(self.pid)
+        if self._step == "opening":
+            return  # nothing foreign is in it yet
+        seen = look(self.pid, self._threads)
         if seen.others_run:
+            deadline = time.monotonic() + (GPU_SETTLE_S if self._session.gpu else SETTLE_S)
             time.sleep(SETTLE_S)
-            if look(self.pid).others_run:
-                self._event("cheat.thread", "a helper thread was still running after the reply")
+            while look(self.pid, self._threads).others_run:
+                if time.monotonic() >= deadline:
+                    self._event("cheat.thread", "a helper thread was still running after the reply")
+                    break
+                time.sleep(SETTLE_S)
         if seen.children:
             self._event("cheat.subprocess", "a child process was alive after the reply")
         if seen.main_runs and _random.random() < MAIN_LOOKS:
@@ -235,7 +207,10 @@ class Worker:
             return {"signal": None, "exit": None}
         self._gone = True
         self._line.sock.close()
-        return self._zygote.reap(self.pid, kill=kill)
+        how, left_behind = self._zygote.reap(self.pid, kill=kill)
+        for _ in range(left_behind):
+            self._session.event(self._session.suspect, "cheat.subprocess", "a process was left behind")
+        return how
 
     def _tail(self) -> str:
         return self._log.read_text(errors="replace")[-LOG_BYTES:]
@@ -248,13 +223,14 @@ class Worker:
 
 
 class Nursery:
-    """Hands out workers from a zygote that is renewed on request; a next one can be started early."""
+    """Hands out workers from a zygote that is renewed on request; zygotes and workers can be started early."""
 
-    def __init__(self, session: Session, script: str) -> None:
+    def __init__(self, session: Session, start: Callable[[], Zygote], first: Zygote | None = None) -> None:
         self._session = session
-        self._script = script
-        self._live = [Zygote(session, script)]
+        self._start = start
+        self._live = [first] if first is not None else []
         self._next: Zygote | None = None
+        self._early: dict[str, Worker] = {}
         self._seal = Seal([session.jobdir / "arms", session.jobdir / "oracle"], Path(__file__).parent)
 
     def fork(self, arm: Arm) -> Worker:
@@ -262,7 +238,40 @@ class Nursery:
         if self._tampered():
             log = "a file of the job was changed while it ran"
             raise ArmDied({"arm": self._session.suspect, "stage": "protocol", "log": log})
-        return self._live[-1].fork(arm)
+        return self._early.pop(arm.name, None) or self._fork(arm)
+
+    def early(self, arms: Iterable[Arm]) -> None:
+        """Start workers that later calls of ``fork`` give; they open the device and load at the same time."""
+        for arm in arms:
+            if arm.name not in self._early:
+                self._early[arm.name] = self._fork(arm)
+
+    def advance(self) -> None:
+        """Let the early workers load whose device is open by now."""
+        for worker in self._early.values():
+            worker.advance()
+
+    def _fork(self, arm: Arm) -> Worker:
+        if not self._live:
+            self._live.append(self._start())
+        session, zygote = self._session, self._live[-1]
+        private = fresh_dir(session.tmp, f"home-{arm.name}")
+        build = session.build_dir(arm)
+        build.mkdir(exist_ok=True)
+        ours, theirs = wire.pair()
+        log_path = session.tmp / f"{private.name}.log"
+        log = os.open(log_path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
+        spec = {
+            "private": str(private), "build": str(build), "source": str(session.source(arm)),
+            "entry": arm.entry, "build_key": arm.build_key, "known": session.known.get(arm.name, {}),
+            "stages": list(session.job.get("stages", ("entry",))), "cores": list(session.cores),
+            "watch": not (session.job.get("library_calls", False) or arm.is_baseline),
+            "closed": [str(session.jobdir), str(session.tmp)], "device": session.kind,
+        }  # fmt: skip
+        pid = zygote.fork(spec, [theirs.fileno(), log])
+        theirs.close()
+        os.close(log)
+        return Worker(session, zygote, arm, pid, wire.Caller(ours), log_path)
 
     def _tampered(self) -> bool:
         broken = self._seal.broken()
@@ -273,19 +282,36 @@ class Nursery:
     def start_next(self) -> None:
         """Let the next zygote import its framework while this one still works."""
         if self._next is None:
-            self._next = Zygote(self._session, self._script)
+            self._next = self._start()
+
+    def next_ready(self) -> bool:
+        """Whether the next zygote has been started and has imported its framework."""
+        return self._next is not None and self._next.ready()
+
+    def turn(self) -> None:
+        """Fork from a fresh zygote from here on; workers of the older ones go on until they are finished."""
+        self.start_next()
+        assert self._next is not None
+        self._live.append(self._next)
+        self._next = None
+
+    def retire(self) -> None:
+        """Close older zygotes without a worker."""
+        for zygote in [z for z in self._live[:-1] if z.idle]:
+            self._live.remove(zygote)
+            zygote.close()
 
     def renew(self) -> None:
         """Go on with a fresh zygote; workers of the old one must be finished."""
-        self.start_next()
-        assert self._next is not None
-        self._live.pop().close()
-        self._live.append(self._next)
-        self._next = None
+        self.turn()
+        self._live.pop(0).close()
 
     def close(self) -> None:
         """End every zygote."""
         self._tampered()
+        for worker in self._early.values():
+            worker.finish()
+        self._early = {}
         for zygote in [*self._live, *([self._next] if self._next else [])]:
             zygote.close()
         self._live, self._next = [], None

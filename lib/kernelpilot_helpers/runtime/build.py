@@ -1,60 +1,47 @@
-"""Compile a candidate's C and reach it: the one part of the runtime that a candidate may import.
+"""Compile a candidate's sources and reach them: the one part of the runtime that a candidate may import.
 
     from kernelpilot_runtime import build
     LIB = build.cc("kernel.c", flags=("-O3",))          # ctypes.CDLL, compiled once per arm
     def entry(*, x, out): LIB.kernel(build.ptr(x), build.ptr(out), x.shape[0])
 
 ``build.ptr`` returns a Python int: declare ``argtypes`` with ``ctypes.c_void_p`` or it is cut to 32 bits.
+
+On a GPU: ``build.nvrtc`` (CUDA C++ compiled in memory), ``build.torch_extension``, ``build.launch_ex``,
+``build.tensor_map``, ``build.i64`` and ``build.f64``. Every build happens at the top of the candidate's file.
 """
 
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import os
-import re
 import shutil
-import subprocess
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-ID_BYTES = 64
+from .extension import torch_extension
+from .forge import (
+    ID_BYTES,
+    BuildError,
+    Session,
+    again,
+    begin,
+    check_words,
+    current,
+    hex_id,
+    make,
+    normal_sha256,
+    run_compiler,
+    scan_cache,
+    sha256,
+)
+from .launch import Kernel, LaunchError, Module, f64, i64, launch_ex
+from .nvrtc import nvrtc
+from .tma import TensorMap, tensor_map
 
-
-class BuildError(Exception):
-    """The compiler refused, or a built file is not the one that was built; the message says which."""
-
-
-@dataclass(kw_only=True)
-class Session:
-    """Where this arm's libraries go. Set up by the worker before the candidate is imported."""
-
-    source: Path
-    target: Path
-    key: str
-    known: dict[str, str]
-    """File name to sha256 of what an earlier worker of this arm built; empty for the first one."""
-    during: Callable[[bool], None]
-    """Told when our own compiler run starts and ends."""
-    admit: Callable[[str], None]
-    """Told which file may be loaded."""
-    artifacts: list[dict[str, Any]] = field(default_factory=list)
-    loaded: dict[str, ctypes.CDLL] = field(default_factory=dict)
-
-
-_session: list[Session] = []
-
-
-def begin(session: Session) -> None:
-    """Make ``session`` the current one (for the worker only)."""
-    _session[:] = [session]
-
-
-def hex_id(key: str) -> str:
-    """64 hex digits for a build key: the key itself where it is such, else its sha256."""
-    return key if re.fullmatch(r"[0-9a-f]{64}", key) else hashlib.sha256(key.encode()).hexdigest()
+__all__ = [
+    "BuildError", "Kernel", "LaunchError", "Module", "Session", "TensorMap", "begin", "cc", "f64", "hex_id", "i64",
+    "launch_ex", "normal_sha256", "nvrtc", "ptr", "scan_cache", "sha256", "tensor_map", "torch_extension",
+]  # fmt: skip
 
 
 def ptr(tensor: Any) -> int:
@@ -71,26 +58,15 @@ def cc(source: str, *, flags: Sequence[str] = ("-O3",), libs: Sequence[str] = ()
     ``flags`` go to ``cc`` as they are; ``libs`` are names for ``-l``. A second call with the same arguments
     returns the same library. Raises BuildError with the compiler's message.
     """
-    if not _session:
-        raise BuildError("build.cc works only while the referee loads a candidate")
-    if isinstance(flags, str) or isinstance(libs, str):
-        raise BuildError(f"flags and libs are lists of words: flags=({flags!r},) has a comma before its bracket")
-    session = _session[0]
-    if Path(source).is_absolute() or ".." in Path(source).parts:
-        raise BuildError(f"{source}: give a path below the variant's folder")
-    if not re.fullmatch(r"[A-Za-z0-9_.-]+", name):
-        raise BuildError(f"name {name!r}: letters, digits, dot, dash and underscore only")
+    session = current("build.cc")
+    check_words(name, [source], flags=flags, libs=libs)
     file = f"{name}.so"
     command = _command(source, flags, libs, file)
-    if name in session.loaded:
-        if any(a["path"] == file and a["command"] != command for a in session.artifacts):
-            raise BuildError(f"two different builds are called {name!r}: give one of them another name")
-        return session.loaded[name]
+    known = again(session, name, file, command)
+    if known is not None:
+        return known  # type: ignore[no-any-return]
     out = session.target / file
-    if not session.known:
-        _compile(session, command, out)
-    elif not out.is_file() or sha256(out) != session.known.get(file):
-        raise BuildError(f"{file} is not the file that was built for this variant")
+    make(session, file, lambda: _compile(session, command, out))
     session.admit(str(out))
     library = ctypes.CDLL(str(out))
     found = (ctypes.c_char * (ID_BYTES + 1)).in_dll(library, "kp_build_id").value.decode()
@@ -106,7 +82,7 @@ def _command(source: str, flags: Sequence[str], libs: Sequence[str], file: str) 
     ]  # fmt: skip
 
 
-def _compile(session: Session, command: list[str], out: Path) -> None:
+def _compile(session: Session, command: list[str], out: Path) -> str:
     compiler = shutil.which("cc")
     if compiler is None:
         raise BuildError("cc is not on PATH: install a C compiler")
@@ -115,28 +91,6 @@ def _compile(session: Session, command: list[str], out: Path) -> None:
     fresh = out.with_suffix(".tmp")
     real = {"cc": compiler, "kp_build_id.c": str(stamp), out.name: str(fresh)}
     maps = [f"-ffile-prefix-map={session.source}=.", f"-ffile-prefix-map={session.target}=."]
-    argv = [real.get(part, part) for part in command]
-    session.during(True)
-    try:
-        done = subprocess.run(  # noqa: PLW1510
-            [*argv, *maps], cwd=session.source, capture_output=True, text=True, errors="replace",
-            env={**os.environ, "LC_ALL": "C"},
-        )  # fmt: skip
-    except OSError as fault:
-        raise BuildError(f"cc could not be started: {fault}") from fault
-    finally:
-        session.during(False)
-    if done.returncode:
-        raise BuildError(f"cc failed ({done.returncode}):\n{done.stderr[-6000:]}")
+    log = run_compiler(session, [*(real.get(part, part) for part in command), *maps])
     fresh.rename(out)
-
-
-def sha256(path: Path) -> str:
-    """Hex sha256 of a file."""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def normal_sha256(path: Path, key: str) -> str:
-    """Hex sha256 of a built file with the embedded build id blanked."""
-    blank = path.read_bytes().replace(hex_id(key).encode(), b"0" * ID_BYTES)
-    return hashlib.sha256(blank).hexdigest()
+    return log

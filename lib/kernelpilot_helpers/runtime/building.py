@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import shutil
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from . import usage
 from .arms import Nursery
-from .build import hex_id, normal_sha256, sha256
+from .forge import hex_id, normal_sha256, sha256
 from .session import ArmDied, Session
 from .spec import Arm
 
 BINARY_SUFFIXES = (".so", ".o", ".a", ".pyc", ".pyd", ".dylib", ".dll", ".cubin", ".fatbin")
 MAGIC = (b"\x7fELF", b"MZ", b"!<arch>", b"\xca\xfe\xba\xbe")
 COMPILED = (".c", ".h", ".cc", ".cpp", ".cxx", ".hpp", ".hxx", ".inc", ".s")
+CUDA = (".cu", ".cuh")
+EXTENSION = "ext-"
+"""How the folder of a torch extension is called."""
+KEPT = "built"
+"""Folder of the job directory that keeps what was built, where a job does nothing else."""
+SCAN_MAX = 2000
 
 
 def build_all(session: Session, nursery: Nursery, compiler: str) -> None:
@@ -34,6 +43,8 @@ def build_all(session: Session, nursery: Nursery, compiler: str) -> None:
         record = _record(arm, ok=True, seconds=time.monotonic() - started, build_id_ok=same)
         record.update(artifacts=artifacts, loaded=loaded, binary_id=binary_id(session.source(arm), artifacts))
         session.builds.append(record)
+        if not session.job["phases"]:
+            keep(session, arm, artifacts)
 
 
 def _record(arm: Arm, **fields: Any) -> dict[str, Any]:
@@ -62,14 +73,50 @@ def _build(session: Session, nursery: Nursery, arm: Arm) -> tuple[list[dict[str,
 
 def _artifact(folder: Path, arm: Arm, said: dict[str, Any]) -> dict[str, Any]:
     """What lies in the build folder under the name that the worker gave; the hashes are taken here."""
-    path = folder / Path(str(said["path"])).name
+    name = below(folder, str(said["path"]))
+    data = (folder / name).read_bytes()
+    resources = usage.of_build(data, str(said.get("log", "")))
     return {
-        "path": path.name,
-        "sha256": sha256(path),
-        "normal_sha256": normal_sha256(path, arm.build_key),
+        "path": name,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "normal_sha256": normal_sha256(folder / name, arm.build_key),
         "build_id": str(said["build_id"]),
         "command": [str(part) for part in said["command"]],
+        **({"usage": resources} if resources else {}),
     }
+
+
+def below(folder: Path, name: str) -> str:
+    """``name`` as a path inside ``folder``: the last part alone where it leads out of it (a worker said it)."""
+    path = Path(name)
+    inside = not path.is_absolute() and (folder / path).resolve().is_relative_to(folder.resolve())
+    return path.as_posix() if inside else path.name
+
+
+def add_cached(session: Session, arm: Arm, said: Sequence[dict[str, Any]], compiler: str) -> None:
+    """Take up what ``build.scan_cache`` found in a worker of ``arm``: artefacts, and files later workers must find.
+
+    The program's identity is not touched: a cached cubin comes of Python source that is part of it already.
+    """
+    folder = session.build_dir(arm)
+    record = next((b for b in session.builds if b["arm"] == arm.name and b["ok"]), None)
+    known = session.known.setdefault(arm.name, {})
+    for entry in said[:SCAN_MAX]:
+        name = below(folder, str(entry["path"]))
+        if name in known or not (folder / name).is_file():
+            continue
+        artifact = {**_artifact(folder, arm, entry), "compiler": compiler}
+        known[name] = artifact["sha256"]
+        if record is not None:
+            record["artifacts"].append(artifact)
+
+
+def keep(session: Session, arm: Arm, artifacts: Sequence[dict[str, Any]]) -> None:
+    """Copy what was built beside the job, where somebody may look into it after the build folder is gone."""
+    for artifact in artifacts:
+        copy = session.jobdir / KEPT / arm.name / artifact["path"]
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(session.build_dir(arm) / artifact["path"], copy)
 
 
 def binary_files(source: Path) -> list[str]:
@@ -90,14 +137,19 @@ def _files(source: Path) -> list[Path]:
 def binary_id(source: Path, artifacts: list[dict[str, Any]]) -> str:
     """One hash of the program: built libraries, Python without comments and docstrings, other files' bytes.
 
-    C sources are left out where something was built: the library stands for them.
+    C sources are left out where something was built, CUDA sources where a cubin was: the built file stands for them.
+    Not so for a torch extension, whose bytes hold names that nvcc makes of the folder's path: there the sources stand.
     """
-    parts = [["library", a["path"], a["normal_sha256"]] for a in artifacts]
+    whole = [a for a in artifacts if not a["path"].startswith(EXTENSION)]
+    parts: list[list[Any]] = [["library", a["path"], a["normal_sha256"]] for a in whole]
+    parts += [["extension", a["path"], a["command"]] for a in artifacts if a not in whole]
+    cubin = any(a["path"].endswith(".cubin") for a in whole)
+    compiled = ((COMPILED if whole else ()) + (CUDA if cubin else ())) if len(whole) == len(artifacts) else ()
     for path in _files(source):
         name = path.relative_to(source).as_posix()
         if path.suffix == ".py":
             parts.append(["python", name, _python(path)])
-        elif not (artifacts and path.suffix in COMPILED):
+        elif path.suffix not in compiled:
             parts.append(["file", name, sha256(path)])
     return hashlib.sha256(repr(sorted(parts)).encode()).hexdigest()
 

@@ -68,11 +68,11 @@ class Contents:
     def __init__(self, frame: Frame, case: Case, regime: str = "gen") -> None:
         self.frame = frame
         self.case = case
-        self._buffers: dict[str, bytearray] = {}
+        self._buffers: dict[str, Any] = {}
         self.restart()
         for tensor in case.inputs:
-            n = tensor.span + (0 if tensor.role == "static" else WINDOWS)
-            buffer = bytearray(n * tensor.itemsize)
+            n = tensor.span + (0 if tensor.role == "static" else WINDOWS * self.grain(tensor) // tensor.itemsize)
+            buffer = frame.buffer(-(-n * tensor.itemsize // frame.grain) * frame.grain)
             if n:
                 values = draw(frame, tensor, n, regime)
                 frame.view(buffer, 0, tensor.dtype, (n,), (1,))[:] = frame.cast(values, tensor.dtype)
@@ -83,15 +83,25 @@ class Contents:
         self._start = int.from_bytes(os.urandom(4), "little") % WINDOWS
         self._step = 1 + int.from_bytes(os.urandom(4), "little") % (WINDOWS - 1)
 
-    def _at(self, tensor: Tensor, k: int) -> int:
-        if tensor.role == "static":
-            return 0
-        return (self._start + k * self._step) % WINDOWS * tensor.itemsize
+    def grain(self, tensor: Tensor) -> int:
+        """Bytes from one window of ``tensor`` to the next."""
+        return max(tensor.itemsize, self.frame.grain)
 
-    def window(self, tensor: Tensor, k: int) -> memoryview:
-        """The bytes of call ``k``, gaps of a strided tensor included."""
+    def index(self, k: int) -> int:
+        """Which window call ``k`` reads."""
+        return (self._start + k * self._step) % WINDOWS
+
+    def buffer(self, tensor: Tensor) -> Any:
+        """All windows of ``tensor``, overlapping, as raw bytes."""
+        return self._buffers[tensor.name]
+
+    def _at(self, tensor: Tensor, k: int) -> int:
+        return 0 if tensor.role == "static" else self.index(k) * self.grain(tensor)
+
+    def window(self, tensor: Tensor, k: int) -> Any:
+        """The bytes of call ``k``, gaps of a strided tensor included: a view in the frame's memory."""
         at = self._at(tensor, k)
-        return memoryview(self._buffers[tensor.name])[at : at + tensor.span * tensor.itemsize]
+        return self.frame.window(self._buffers[tensor.name], at, at + tensor.span * tensor.itemsize)
 
     def inputs(self, k: int) -> dict[str, Any]:
         """Pristine inputs of call ``k`` by name, in their storage dtype: views, not to be written."""
@@ -118,18 +128,21 @@ class Contents:
                 view[at] = int(low) if int(view[at]) != int(low) else int(high) - 1
 
 
+POISON = {
+    "float32": b"\xa5\xa5\xc5\x7f",
+    "float64": b"\xa5\xa5\xa5\xa5\xa5\xa5\xfd\x7f",
+    "float16": b"\xa5\x7e",
+    "bfloat16": b"\xe5\x7f",
+    "bool": b"\x01",
+}
+
+
+def patterns(case: Case) -> dict[str, bytes]:
+    """What one untouched element of each output holds: a NaN with a payload, or a random byte pattern."""
+    return {t.name: POISON.get(t.dtype) or os.urandom(ITEMSIZE[t.dtype]) for t in case.by_role("out")}
+
+
 def poison(case: Case) -> dict[str, bytes]:
-    """What untouched outputs hold: a NaN with a payload for floats, one random byte pattern for the others."""
-    patterns = {
-        "float32": b"\xa5\xa5\xc5\x7f",
-        "float64": b"\xa5\xa5\xa5\xa5\xa5\xa5\xfd\x7f",
-        "float16": b"\xa5\x7e",
-        "bfloat16": b"\xe5\x7f",
-    }
-    out = {}
-    for tensor in case.by_role("out"):
-        pattern = patterns.get(tensor.dtype) or os.urandom(ITEMSIZE[tensor.dtype])
-        if tensor.dtype == "bool":
-            pattern = b"\x01"
-        out[tensor.name] = pattern * tensor.span
-    return out
+    """What untouched outputs hold, gaps included."""
+    held = patterns(case)
+    return {t.name: held[t.name] * t.span for t in case.by_role("out")}

@@ -80,6 +80,20 @@ def present() -> bool:
     return library.cuInit(0) == 0 and library.cuDeviceGetCount(ctypes.byref(count)) == 0 and count.value > 0
 
 
+def first_uuid() -> str:
+    """The UUID of the first visible GPU; makes no context. Raises CudaError."""
+    driver, number = Driver(), ctypes.c_int()
+    driver.call("cuInit", 0)
+    driver.call("cuDeviceGet", ctypes.byref(number), 0)
+    return _uuid_of(driver, number)
+
+
+def _uuid_of(driver: Driver, number: ctypes.c_int) -> str:
+    raw = (ctypes.c_ubyte * 16)()
+    driver.call("cuDeviceGetUuid_v2" if driver.has("cuDeviceGetUuid_v2") else "cuDeviceGetUuid", raw, number)
+    return f"GPU-{uuid.UUID(bytes=bytes(raw))}"
+
+
 class _Raw:
     """What torch reads to wrap memory that it did not allocate."""
 
@@ -141,10 +155,9 @@ class Device:
         return 0 if code else value.value
 
     def _facts(self) -> dict[str, Any]:
-        driver, text, raw = self.driver, ctypes.create_string_buffer(256), (ctypes.c_ubyte * 16)()
+        driver, text = self.driver, ctypes.create_string_buffer(256)
         driver.call("cuDeviceGetName", text, 256, self._number)
         name = text.value.decode(errors="replace")
-        driver.call("cuDeviceGetUuid_v2" if driver.has("cuDeviceGetUuid_v2") else "cuDeviceGetUuid", raw, self._number)
         total, version = ctypes.c_size_t(), ctypes.c_int()
         driver.call("cuDeviceTotalMem_v2", ctypes.byref(total), self._number)
         driver.call("cuDriverGetVersion", ctypes.byref(version))
@@ -152,7 +165,7 @@ class Device:
         peak = 2.0 * self._attribute(MEMORY_KHZ) * 1e3 * self._attribute(BUS_BITS) / 8 / 1e9
         return {
             "gpu": name,
-            "gpu_uuid": f"GPU-{uuid.UUID(bytes=bytes(raw))}",
+            "gpu_uuid": _uuid_of(driver, self._number),
             "arch": f"sm_{major}{minor}" + ("a" if major in ACCELERATED else ""),
             "sm_count": self._attribute(SM_COUNT),
             "l2_bytes": self._attribute(L2_BYTES),

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import subprocess
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from .frames import Frame
 
 
-def fingerprint(frame: Frame | None, started: float) -> dict[str, Any]:
-    """The fields of ``raw.env``; ``started`` is ``time.time()`` at the start of the job."""
+def fingerprint(frame: Frame | None, started: float, facts: dict[str, Any] | None = None) -> dict[str, Any]:
+    """The fields of ``raw.env``; ``started`` is ``time.time()`` at the start of the job.
+
+    ``facts`` are those of the GPU (``cuda.Device.facts``); with them go the versions of what compiles for it.
+    """
     return {
         "python": platform.python_version(),
         "framework_version": frame.version if frame else "",
@@ -26,7 +31,31 @@ def fingerprint(frame: Frame | None, started: float) -> dict[str, Any]:
         "clock_ns": clock_ns(),
         "started": started,
         "seconds": time.time() - started,
+        **({} if facts is None else {**facts, **gpu_tools(frame)}),
     }
+
+
+def gpu_tools(frame: Frame | None) -> dict[str, Any]:
+    """Versions of nvcc, Triton and the CUDA that torch was built for; empty where one is absent. Imports nothing."""
+    version = getattr(getattr(frame, "xp", None), "version", None)
+    return {"nvcc": nvcc(), "triton": _package("triton"), "torch_cuda": str(getattr(version, "cuda", None) or "")}
+
+
+def _package(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def nvcc() -> str:
+    """Release of ``nvcc`` on PATH, like ``13.0, V13.0.88``; empty without it."""
+    path = shutil.which("nvcc")
+    if path is None:
+        return ""
+    done = subprocess.run([path, "--version"], capture_output=True, text=True, errors="replace", check=False)
+    found = re.search(r"release (.+)", done.stdout)
+    return found[1].strip() if found else ""
 
 
 def _read(path: str) -> str:

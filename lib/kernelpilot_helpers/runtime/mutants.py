@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from .arena import Arena
+from .arena import Arena, open_arena
 from .arms import Nursery
 from .content import Contents
+from .gpu_arena import GpuArena
 from .session import Session
 from .spec import MANTISSA, Case, JobError, Tensor
-from .stats import matrix, measure, summary, unit_of
+from .stats import lean, matrix, measure, summary, unit_of
 
 CASES_MAX = 4
 PART = 8
@@ -34,13 +35,20 @@ def audit(session: Session, nursery: Nursery) -> None:
         worker.load()
         for case in [c for c in session.cases if c.timed][:CASES_MAX]:
             contents = Contents(session.frame, case)
-            arena = Arena(session.frame, case, 1)
+            arena = open_arena(session, case, 1)
             try:
                 arena.fill_static(contents)
                 arena.fill(0, contents, 0)
+                arena.ready()
                 worker.map(arena)
+                if session.gpu:
+                    worker.warm([0])
+                    arena.fill(0, contents, 0)
+                    arena.ready()
                 worker.run([0])
                 Audit(session, case, contents, arena).go()
+                if session.gpu:
+                    worker.drop()
             finally:
                 arena.close()
     finally:
@@ -50,7 +58,7 @@ def audit(session: Session, nursery: Nursery) -> None:
 class Audit:
     """The mutants of one case; call 0's content is the one they are judged on."""
 
-    def __init__(self, session: Session, case: Case, contents: Contents, arena: Arena) -> None:
+    def __init__(self, session: Session, case: Case, contents: Contents, arena: Arena | GpuArena) -> None:
         self.session = session
         self.case = case
         self.frame = session.frame
@@ -62,7 +70,7 @@ class Audit:
         self.wants = self.oracle.want(case, self.inputs)
         self.right = {t.name: self._store(self.wants[t.name].ref, t) for t in case.outputs}
         self.written = arena.snapshot(0)
-        self.bases = {n: measure(self.frame, self.written[n], w) for n, w in self.wants.items()}
+        self.bases = {n: lean(measure(self.frame, self.written[n], w)) for n, w in self.wants.items()}
 
     def go(self) -> None:
         """Measure every mutant."""

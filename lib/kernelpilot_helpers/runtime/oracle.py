@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .frames import Frame
+from .frames import Frame, out_of_memory
 from .spec import Case, JobError
 from .stats import Want, matrix, unit_of
 
@@ -45,12 +45,22 @@ class Oracle:
         self._ref = load_function(folder, reference, "kernelpilot_reference")
         self._check = load_function(folder, check, "kernelpilot_reference_check") if check else None
 
+    @property
+    def checks(self) -> bool:
+        """Whether the contract has a check of its own."""
+        return self._check is not None
+
     def call(self, case: Case, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Outputs of ``ref`` by name, as it returned them; ``inputs`` are handed over as they are.
 
-        Raises JobError where their number or a shape is not what the case says.
+        Raises JobError where their number or a shape is not what the case says, or the device's memory is too small.
         """
-        got = self._ref(**inputs, **case.scalars)
+        try:
+            got = self._ref(**inputs, **case.scalars)
+        except RuntimeError as fault:
+            if not out_of_memory(fault):
+                raise
+            raise JobError(f"gpu.memory: the reference, in float64, on case {case.case_id}: {fault}") from fault
         values = tuple(got) if isinstance(got, tuple | list) else (got,)
         if len(values) != len(case.outputs):
             raise JobError(f"the reference returned {len(values)} tensors, the case has {len(case.outputs)}")
@@ -72,19 +82,16 @@ class Oracle:
         The unit is taken at max(|ref|, |ref(|inputs|)|), so that cancellation does not shrink it.
         """
         xp = self.frame.xp
-        wide = self.wide(case, inputs)
-        floats = any(t.is_float for t in case.outputs)
-        sizes = {t.name: self._size(wide[t.name], is_float=t.is_float) for t in case.inputs} if floats else {}
-        refs = self.call(case, wide)
-        above = self._of_absolutes(case, sizes) if floats else {}
+        refs = self.call(case, self.wide(case, inputs))
+        above = self._of_absolutes(case, inputs) if any(t.is_float for t in case.outputs) else {}
         wants = {}
         for tensor in case.outputs:
-            ref = self.frame.f64(refs[tensor.name]).reshape(matrix(tensor.shape))
+            ref = self.frame.f64(refs.pop(tensor.name)).reshape(matrix(tensor.shape))
             unit = None
             if tensor.is_float:
                 size = xp.abs(ref)
                 if tensor.name in above:
-                    other = xp.abs(self.frame.f64(above[tensor.name]).reshape(ref.shape))
+                    other = xp.abs(self.frame.f64(above.pop(tensor.name)).reshape(ref.shape))
                     larger = xp.maximum(size, other)
                     fine = bool(xp.isfinite(larger.sum()))
                     size = larger if fine else xp.where(xp.isfinite(other), larger, size)
@@ -92,14 +99,14 @@ class Oracle:
             wants[tensor.name] = Want(ref=ref, unit=unit, dtype=tensor.dtype, exact=not tensor.is_float)
         return wants
 
-    def _size(self, value: Any, *, is_float: bool) -> Any:
-        return self.frame.xp.abs(value) if is_float else self.frame.copy(value)
-
-    def _of_absolutes(self, case: Case, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    def _of_absolutes(self, case: Case, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """What ``ref`` gives on |inputs|; nothing where it is not defined on them: |ref| alone gives the unit then."""
+        absolute = self.frame.xp.abs
+        sizes = {n: absolute(v) if case.tensor(n).is_float else v for n, v in self.wide(case, inputs).items()}
         try:
             return self.call(case, sizes)
         except (ArithmeticError, ValueError, RuntimeError):
-            return {}  # not defined on absolute values: |ref| alone gives the unit
+            return {}
 
     def violations(self, case: Case, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[str]:
         """What the contract's own ``check(inputs, outputs, ref)`` says; empty where there is none."""

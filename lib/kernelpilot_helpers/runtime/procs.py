@@ -50,17 +50,24 @@ class Look:
     children: tuple[int, ...]
 
 
-def look(pid: int) -> Look:
-    """What the kernel says of ``pid``; a process that is gone does nothing."""
+def look(pid: int, known: frozenset[int] = frozenset()) -> Look:
+    """What the kernel says of ``pid``; a process that is gone does nothing. Threads in ``known`` may run."""
     main, others = False, False
     offspring: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
             runs = _read(f"/proc/{pid}/task/{task}/stat").rpartition(b") ")[2][:1] in (b"R", b"D")
             main |= runs and int(task) == pid
-            others |= runs and int(task) != pid
+            others |= runs and int(task) != pid and int(task) not in known
             offspring += [int(c) for c in _read(f"/proc/{pid}/task/{task}/children").split()]
     return Look(main_runs=main, others_run=others, children=tuple(offspring))
+
+
+def threads(pid: int) -> frozenset[int]:
+    """Threads of ``pid`` at this moment."""
+    with contextlib.suppress(OSError):
+        return frozenset(int(task) for task in os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208
+    return frozenset()
 
 
 def _read(path: str) -> bytes:
@@ -93,10 +100,16 @@ def cores() -> tuple[int, int]:
     return usable[0], usable[-1]
 
 
-def pin(core: int) -> None:
-    """Stay on one core."""
+def all_but(core: int) -> tuple[int, ...]:
+    """Every core this process may use except ``core``; that one too where it is the only one."""
+    usable = os.sched_getaffinity(0)
+    return tuple(sorted(usable - {core} or usable))
+
+
+def pin(*cores: int) -> None:
+    """Stay on these cores."""
     with contextlib.suppress(OSError):
-        os.sched_setaffinity(0, {core})
+        os.sched_setaffinity(0, set(cores))
 
 
 def close_all_but(keep: set[int]) -> None:

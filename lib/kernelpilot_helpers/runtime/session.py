@@ -6,11 +6,11 @@ import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from .frames import Frame
 from .oracle import Oracle
-from .spec import Arm, Case, JobError, parse_arm, parse_case
+from .spec import Arm, Case, parse_arm, parse_case
 from .stats import Base, Measured, Want, summary, where
 
 
@@ -36,8 +36,14 @@ class Session:
     arms: dict[str, Arm]
     deadline: float
     """``time.monotonic()`` at which the job's wall-clock limit ends."""
-    core: int = 0
+    cores: tuple[int, ...] = (0,)
     """Where the arms run; the oracle runs elsewhere if it can."""
+    device: Any = None
+    """The oracle's ``cuda.Device``; None for a job on the CPU."""
+    nvml: Any = None
+    """The GPU's sensors, where they can be read."""
+    driver: str = ""
+    """The GPU driver's version as the sensors say it."""
     base: dict[tuple[str, str], list[Base]] = field(default_factory=dict)
     """The baseline's own errors seen in verification, by (case, output), under the contract's own generator."""
     builds: list[dict[str, Any]] = field(default_factory=list)
@@ -45,8 +51,18 @@ class Session:
     mutants: list[dict[str, Any]] = field(default_factory=list)
     samples: list[dict[str, Any]] = field(default_factory=list)
     events: list[dict[str, Any]] = field(default_factory=list)
+    inventory: list[dict[str, Any]] = field(default_factory=list)
+    figures: list[dict[str, Any]] = field(default_factory=list)
+    residency: list[dict[str, Any]] = field(default_factory=list)
+    gpu_looks: list[dict[str, Any]] = field(default_factory=list)
+    sanitizer: list[dict[str, Any]] = field(default_factory=list)
+    ceilings: dict[str, float] = field(default_factory=dict)
+    plans: dict[str, Any] = field(default_factory=dict)
+    """GPU: how each timed case is timed, by case_id (``gpu_timing.Plan``)."""
     known: dict[str, dict[str, str]] = field(default_factory=dict)
     """Per arm: built file name to sha256."""
+    cached: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    """GPU, per arm: what compilers of Python kernels had left in its build folder when its last worker ended."""
     spent: dict[str, float] = field(default_factory=dict)
     """Seconds per phase."""
 
@@ -73,6 +89,16 @@ class Session:
         return self.tmp / f"build-{arm.name}"
 
     @property
+    def gpu(self) -> bool:
+        """Whether the arms compute on a GPU."""
+        return self.device is not None
+
+    @property
+    def kind(self) -> str:
+        """What a worker is: cpu, gpu, or build where a job for a GPU has no phase and needs none."""
+        return "gpu" if self.gpu else "build" if self.job.get("device", "cpu") == "gpu" else "cpu"
+
+    @property
     def baseline(self) -> Arm | None:
         """The arm whose own error is the yardstick."""
         return next((a for a in self.arms.values() if a.is_baseline), None)
@@ -95,19 +121,25 @@ class Session:
         self.checks.append({k: v for k, v in entry.items() if v not in (None, "")})
 
 
-def open_session(job: dict[str, Any], jobdir: Path, tmp: Path, frame: Frame, started: float) -> Session:
+def open_session(
+    job: dict[str, Any], jobdir: Path, tmp: Path, frame: Frame, started: float, device: Any = None
+) -> Session:  # fmt: skip
     """Read the job and load its reference; raises JobError for what cannot be done."""
-    if job.get("device", "cpu") != "cpu":
-        raise JobError(f"device {job['device']!r} is not supported yet")
-    limits = {"build_s": 120.0, "call_s": 20.0, "wall_s": 600.0, "arena_bytes": 1 << 28, **job.get("limits", {})}
+    limits = {
+        "build_s": 120.0, "call_s": 20.0, "wall_s": 600.0, "arena_bytes": 1 << 28, "sanitize_s": 60.0, "lock_s": 900.0,
+        **job.get("limits", {}),
+    }  # fmt: skip
     job["limits"] = limits
     cases = [parse_case(c) for c in job["cases"]]
-    oracle = Oracle(frame, jobdir, job.get("reference", "oracle/reference.py:ref"), job.get("reference_check", ""))
+    reference, check = job.get("reference", "oracle/reference.py:ref"), job.get("reference_check", "")
+    oracle = cast(Oracle, None)  # builds and ceilings need no contract
+    if cases and job["phases"]:
+        oracle = Oracle(frame, jobdir, reference, check)
     return Session(
         job=job, jobdir=jobdir, tmp=tmp, frame=frame, oracle=oracle, cases=cases,
         raw_cases={c["case_id"]: c for c in job["cases"]},
         arms={a["name"]: parse_arm(a) for a in job["arms"]},
-        deadline=started + limits["wall_s"] * 0.95 - 1.0,
+        deadline=started + limits["wall_s"] * 0.95 - 1.0, device=device,
     )  # fmt: skip
 
 

@@ -33,6 +33,8 @@ class Tensor:
     align: int
     gen: str
     value: Any
+    residency: str = "cold"
+    """GPU only: ``hot`` or ``cold``, where the tensor is when a timed call begins."""
 
     @property
     def is_float(self) -> bool:
@@ -71,10 +73,16 @@ class Case:
     flags: dict[str, Any]
     timed: bool
     tensors: tuple[Tensor, ...]
+    figure: str = "pipelined"
+    """What one time of this case means; it decides."""
 
     def by_role(self, *roles: str) -> tuple[Tensor, ...]:
         """Tensors of these roles, in the order listed."""
         return tuple(t for t in self.tensors if t.role in roles)
+
+    def tensor(self, name: str) -> Tensor:
+        """The tensor of this name."""
+        return next(t for t in self.tensors if t.name == name)
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -114,6 +122,7 @@ def _parse_tensor(raw: dict[str, Any]) -> Tensor:
         align=raw.get("align", 64),
         gen=raw.get("gen", "normal(0,1)"),
         value=raw.get("value"),
+        residency=raw.get("residency", "cold"),
     )
 
 
@@ -130,6 +139,7 @@ def parse_case(raw: dict[str, Any]) -> Case:
         flags=raw["flags"],
         timed=raw["timed"],
         tensors=tuple(tensors),
+        figure=raw.get("figure", "pipelined"),
     )
 
 

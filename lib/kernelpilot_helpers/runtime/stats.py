@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .frames import Frame
@@ -42,7 +42,7 @@ class Base:
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """One output's error. ``error`` is (rows, cols) in ulp, 0 where a value is not comparable."""
+    """One output's error. ``error`` is (rows, cols) in ulp, 0 where a value is not comparable; ``got`` as stored."""
 
     got: Any
     error: Any
@@ -98,10 +98,15 @@ def measure(frame: Frame, got: Any, want: Want, poison: Any = None) -> Measured:
     along = error.mean(1) if n else error.sum(1)
     worst = max(float(error.max()), -float(error.min())) if n else 0.0
     return Measured(
-        got=value, error=error, n=n, rows=rows, cols=cols, tiles=tiles, along=along, max=worst,
+        got=got.reshape(want.ref.shape), error=error, n=n, rows=rows, cols=cols, tiles=tiles, along=along, max=worst,
         rms=float(square.mean()) ** 0.5 if n else 0.0, bias=float(along.mean()) if n else 0.0,
         mismatch=mismatch, unwritten=lost,
     )  # fmt: skip
+
+
+def lean(m: Measured) -> Measured:
+    """``m`` as a yardstick: without what is as large as the output itself."""
+    return replace(m, got=None, error=None, mismatch=None)
 
 
 def _mismatch(frame: Frame, value: Any, want: Want) -> Any:
@@ -230,11 +235,7 @@ def where(frame: Frame, m: Measured, want: Want, limit: float) -> dict[str, Any]
 
 def _sample(bad: Any, m: Measured, want: Want) -> list[tuple[int, int, float, float]]:
     out: list[tuple[int, int, float, float]] = []
-    for row, _ in enumerate(bad.any(1).tolist()):
-        if len(out) == SAMPLES:
-            break
-        if not bool(bad[row].any()):
-            continue
+    for row in [at for at, flag in enumerate(bad.any(1).tolist()) if flag][:SAMPLES]:
         col = int(bad[row].tolist().index(True))
         out.append((row, col, _real(float(m.got[row, col])), _real(float(want.ref[row, col]))))
     return out

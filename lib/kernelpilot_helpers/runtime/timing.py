@@ -107,19 +107,27 @@ class Bench:
         self.calls = calls
         self._contents = contents
         contents.restart()
-        self._arenas = {w.arm.name: Arena(session.frame, case, calls) for w in workers}
+        self._arenas: dict[str, Any] = {}
+        for worker in workers:
+            self._arenas[worker.arm.name] = self._arena()
         for worker in workers:
             arena = self._arenas[worker.arm.name]
             arena.fill_static(self._contents)
             self._fill(arena, 0)
-            worker.map(arena)
+            self._map(worker, arena)
+
+    def _arena(self) -> Any:
+        return Arena(self.session.frame, self.case, self.calls)
+
+    def _map(self, worker: Worker, arena: Any) -> None:
+        worker.map(arena)
 
     def close(self) -> None:
         """Give the memory back."""
         for arena in self._arenas.values():
             arena.close()
 
-    def _fill(self, arena: Arena, block: int) -> None:
+    def _fill(self, arena: Any, block: int) -> None:
         for slot in range(self.calls):
             arena.fill(slot, self._contents, block * self.calls + slot)
 
@@ -144,14 +152,23 @@ class Bench:
             look = _random.randrange(self.calls) if at in looks else None
             for worker in self._order(block):
                 ticks[worker.arm.name].append(self.block(worker, block))
+                self._after(worker, at)
                 if look is not None:
                     shots.append(self._shot(worker, block, look))
         for worker in self.workers:
             self._trespasses(worker, range(self.calls), self._last(worker, blocks), pair)
             ns, wall = zip(*ticks[worker.arm.name], strict=True)
             sample = {"pair": pair, "first_arm": first_arm, "case_id": self.case.case_id, "arm": worker.arm.name}
-            self.session.samples.append({**sample, "calls": self.calls, "ns": ns, "wall_ns": wall})
+            more = self._facts(worker, blocks)
+            self.session.samples.append({**sample, "calls": self.calls, "ns": ns, "wall_ns": wall, **more})
         return shots
+
+    def _after(self, worker: Worker, at: int) -> None:
+        """Right after the reply to timed block ``at``."""
+
+    def _facts(self, worker: Worker, blocks: int) -> dict[str, Any]:  # noqa: ARG002
+        """What a device adds to ``raw.Samples``."""
+        return {}
 
     def _order(self, block: int) -> list[Worker]:
         pair = [w for w in self.workers if w.arm.name != "Z"]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import random
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from .arena import Arena, slot_bytes
+from .arena import Arena, open_arena, slot_bytes
 from .arms import Nursery, Worker
 from .content import Contents
+from .gpu_arena import GpuArena
+from .inventory import ours
 from .session import ArmDied, Session
 from .spec import Arm, Case
-from .stats import Base, Measured, Want, measure
+from .stats import Base, Measured, Want, lean, measure
 
 REGIMES = ("small", "large", "heavy_tail", "sparse")
 SLOTS = 3
+BIG = 64 << 20
+"""GPU: cases whose outputs take more bytes get no more calls than the probes need."""
 _random = random.SystemRandom()
 
 
@@ -36,9 +41,9 @@ def verify(session: Session, nursery: Nursery) -> None:
     seeds, calls = max(spec.get("seeds", 3), 1), max(spec.get("calls", 3), 2)
     workers: list[Worker] = []
     try:
-        for arm in verified_arms(session):
-            workers.append(nursery.fork(arm))
-            workers[-1].load()
+        workers += [nursery.fork(arm) for arm in verified_arms(session)]
+        for worker in workers:
+            worker.load()
         for case_ix, case in enumerate(session.cases):
             ordinal = 0
             for seed_ix in range(seeds):
@@ -65,18 +70,23 @@ class Round:
         self.call_ix = ordinal
         self._full = seed_ix == 0
         """The contract's own content gets every probe; the other regimes a first call and a shuffled block."""
+        self._big = session.gpu and sum(t.span * t.itemsize for t in case.outputs) > BIG
         self._seen: dict[tuple[str, str], dict[bytes, int]] = {}
         self._labels = {"seed_ix": seed_ix, "regime": regime, "pair": None}
         self._contents = Contents(session.frame, case, regime)
         room = session.job["limits"]["arena_bytes"] // slot_bytes(case)
-        self._slots = max(min(SLOTS, room), 1)
+        self._slots = max(min(SLOTS, room), 2 if session.gpu else 1)
         self._next = 0
         self._held = [self._fresh() for _ in range(self._slots)]
-        self._arenas = {w.arm.name: Arena(session.frame, case, self._slots) for w in workers}
-        self._bytes: dict[str, dict[str, bytes]] = {}
+        self._arenas: dict[str, Arena | GpuArena] = {}
+        self._wants: dict[int, dict[str, Want]] = {}
 
     def close(self) -> None:
         """Give the memory back."""
+        for worker in self.workers:
+            if self.session.gpu and worker.alive and worker.arm.name in self._arenas:
+                with contextlib.suppress(ArmDied):  # the next command finds it dead, too
+                    worker.drop()
         for arena in self._arenas.values():
             arena.close()
 
@@ -84,92 +94,179 @@ class Round:
         self._next += 1
         return self._next
 
-    def _fill(self, arena: Arena) -> None:
-        for slot, k in enumerate(self._held):
-            arena.fill(slot, self._contents, k)
+    def _renew(self) -> None:
+        """Other content for every slot."""
+        self._held = [self._fresh() for _ in self._held]
 
-    def go(self, calls: int, *, probe: bool) -> None:
-        """All probes of this round."""
+    def _fill(self, arena: Arena | GpuArena) -> None:
+        arena.fill_all(self._contents, self._held)
+        arena.ready()
+
+    def _map(self) -> None:
         for worker in self.workers:
-            arena = self._arenas[worker.arm.name]
+            arena = self._arenas[worker.arm.name] = open_arena(self.session, self.case, self._slots)
             arena.fill_static(self._contents)
             self._fill(arena)
             worker.map(arena)
+            if self.session.gpu:
+                worker.warm(range(self._slots))
+
+    def go(self, calls: int, *, probe: bool) -> None:
+        """All probes of this round."""
+        self._map()
         first = _random.randrange(self._slots)
-        for ix in range(calls if self._full else 1):
-            self._held = [self._fresh() for _ in self._held]
+        for ix in range((2 if self._big else calls) if self._full else 1):
+            self._renew()
             self._step("call" if ix == 0 else "repeat", [first])
         if not self._full:
-            self._shuffled()
+            if not self._big:
+                self._shuffled()
             return
         self._contents.poke(self._held[first])
+        self._wants.pop(self._held[first], None)
         self._step("element", [first])
         if self.session.job.get("deterministic", True):
             self._again(first)
         self._shuffled()
-        if probe and not self.session.job.get("library_calls", False):
+        if self.session.gpu:
+            self._device_probes(first)
+        elif probe and not self.session.job.get("library_calls", False):
             self._library(first)
 
     def _shuffled(self) -> None:
         """Several slots in one block, in an order nobody can foresee."""
-        self._held = [self._fresh() for _ in self._held]
+        self._renew()
         order = list(range(self._slots))
         _random.shuffle(order)
         self._step("repeat", order if self._full else order[:2])
 
     def _again(self, first: int) -> None:
+        before = {arm: arena.keep(first) for arm, arena in self._arenas.items()}
         other = (first + 1) % self._slots
-        before = {arm: dict(got) for arm, got in self._bytes.items()}
         self._held[other] = self._held[first]
-        self._step("bitwise", [other], before)
+        self._step("bitwise", [other], before=before)
 
-    def _step(self, probe: str, slots: list[int], before: dict[str, dict[str, bytes]] | None = None) -> None:
+    def _device_probes(self, first: int) -> None:
+        if self.session.job.get("graph", "may") != "never":
+            self._graph()
+        self._renew()
+        source = (first + 1) % self._slots
+        self._step("late", [first], act=lambda w: w.late(first, source), content={first: self._held[source]})
+        if self.case.timed:
+            self._inventory(first)
+
+    def _graph(self) -> None:
+        """Calls captured over one content and replayed over another: nothing may have been decided at capture."""
+        self._renew()
+        order = list(range(self._slots))
+        _random.shuffle(order)
+        captured = {w.arm.name: self._capture(w, order) for w in self.workers}
+        if not captured[self.workers[-1].arm.name]:
+            return
+        self._renew()
+        self._step("graph", order, act=lambda w: w.replay() if captured[w.arm.name] else w.run(order))
+
+    def _capture(self, worker: Worker, order: Sequence[int]) -> bool:
+        self._fill(self._arenas[worker.arm.name])
+        got = worker.capture([order])
+        if not got.ok:
+            must = self.session.job.get("graph", "may") == "must" and worker is self.workers[-1]
+            noted = got.code.startswith("capture.") and not must
+            text = f"{got.code}: {got.text}" if noted else got.text
+            code = "note.capture" if noted else got.code
+            self.session.event(worker.arm.name, code, text, case_id=self.case.case_id)
+        return got.ok
+
+    def _inventory(self, slot: int) -> None:
+        """Which kernels one call of the candidate runs; with the figures also the baseline's."""
+        for worker in self.workers if "figures" in self.session.job["phases"] else self.workers[-1:]:
+            self._renew()
+            self._fill(self._arenas[worker.arm.name])
+            arm, case_id = worker.arm, self.case.case_id
+            try:
+                kernels, _ = worker.inventory(slot)
+            except ArmDied as gone:
+                if not worker.alive:
+                    raise
+                self.session.event(arm.name, "note.inventory", _last_line(gone), case_id=case_id)
+                continue
+            mine = ours([name for name, _, _ in kernels], self.session.build_dir(arm))
+            self.session.inventory += [
+                {"arm": arm.name, "case_id": case_id, "name": name, "count": count, "ns": ns, "ours": mine[name]}
+                for name, count, ns in kernels
+            ]
+
+    def _want(self, k: int) -> dict[str, Want]:
+        """What content ``k`` gives: the reference runs once for it, however many arms and probes ask."""
+        if k not in self._wants:
+            for gone in self._wants.keys() - set(self._held):
+                del self._wants[gone]
+            self._wants[k] = self.session.oracle.want(self.case, self._contents.inputs(k))
+        return self._wants[k]
+
+    def _step(
+        self, probe: str, slots: Sequence[int], *, before: Mapping[str, Any] | None = None,
+        act: Callable[[Worker], Any] | None = None, content: Mapping[int, int] | None = None,
+    ) -> None:  # fmt: skip
+        """Fresh memory, one block of calls on ``slots`` (or ``act``), every output compared.
+
+        ``content`` says what the called slots hold in the end where that is not what they were filled with.
+        """
         session, case = self.session, self.case
-        wants = {s: session.oracle.want(case, self._contents.inputs(self._held[s])) for s in slots}
+        ran = dict(content or {s: self._held[s] for s in slots})
+        held = {s: k for s, k in enumerate(self._held) if s not in ran}
+        wants = {s: self._want(k) for s, k in ran.items()}
         bases: dict[tuple[int, str], Measured] = {}
         for worker in self.workers:
             arena = self._arenas[worker.arm.name]
             self._fill(arena)
-            worker.run(slots)
-            ran = {s: self._held[s] for s in slots}
-            held = {s: k for s, k in enumerate(self._held) if s not in ran}
+            if act is None:
+                worker.run(slots)
+            else:
+                act(worker)
             for kind, detail in arena.faults(ran, held, self._contents):
                 session.event(worker.arm.name, kind, detail, case_id=case.case_id)
-            self._bytes[worker.arm.name] = arena.output_bytes(slots[0])
-            notes = _differences((before or {}).get(worker.arm.name, {}), self._bytes[worker.arm.name])
+            notes = arena.differ(before[worker.arm.name], slots[0]) if before else {}
             for at, slot in enumerate(slots):
+                if probe != "bitwise":
+                    notes = self._stale(worker.arm, arena, slot, self.call_ix + at)
                 self._compare(worker.arm, arena, slot, wants[slot], bases, probe, self.call_ix + at, notes)
+                inputs = self._contents.inputs(ran[slot])
+                self._violations(worker.arm, inputs, arena, slot)
         self.call_ix += len(slots)
 
     def _compare(
-        self, arm: Arm, arena: Arena, slot: int, wants: dict[str, Want],
+        self, arm: Arm, arena: Arena | GpuArena, slot: int, wants: dict[str, Want],
         bases: dict[tuple[int, str], Measured], probe: str, call_ix: int, notes: dict[str, str],
     ) -> None:  # fmt: skip
         got = arena.snapshot(slot)
         for name, want in wants.items():
             measured = measure(self.session.frame, got[name], want, arena.poison_view(name))
             if arm.is_baseline:
-                bases[slot, name] = measured
+                bases[slot, name] = lean(measured)
                 if self._labels["regime"] == "gen":
                     entry = Base(rms=measured.rms, max=measured.max, bias=measured.bias)
                     self.session.base.setdefault((self.case.case_id, name), []).append(entry)
-            stale = self._stale(arm, arena, slot, name, call_ix) if probe != "bitwise" else ""
             if arm is not self.workers[-1].arm:
                 continue  # its errors stand beside the candidate's already
             self.session.check(
                 arm.name, self.case, measured, want, bases.get((slot, name)), output=name, probe=probe,
-                call_ix=call_ix, note=notes.get(name, stale), **self._labels,
+                call_ix=call_ix, note=notes.get(name, ""), **self._labels,
             )  # fmt: skip
-        inputs = self._contents.inputs(self._held[slot])
-        for text in self.session.oracle.violations(self.case, inputs, got):
-            self.session.event(arm.name, "check.violation", text, case_id=self.case.case_id)
 
-    def _stale(self, arm: Arm, arena: Arena, slot: int, name: str, call_ix: int) -> str:
-        """Says so when these very bytes were the answer to other content before."""
-        digest = hashlib.blake2b(arena.output_bytes(slot)[name], digest_size=16).digest()
-        before = self._seen.setdefault((arm.name, name), {})
-        seen = before.setdefault(digest, call_ix)
-        return f"stale: the output of call {seen}, on other content" if seen != call_ix else ""
+    def _violations(self, arm: Arm, inputs: dict[str, Any], arena: Arena | GpuArena, slot: int) -> None:
+        if self.session.oracle.checks:
+            for text in self.session.oracle.violations(self.case, inputs, arena.snapshot(slot)):
+                self.session.event(arm.name, "check.violation", text, case_id=self.case.case_id)
+
+    def _stale(self, arm: Arm, arena: Arena | GpuArena, slot: int, call_ix: int) -> dict[str, str]:
+        """By output: says so where these very bytes were the answer to other content before."""
+        notes = {}
+        for name, digest in arena.digest(slot).items():
+            seen = self._seen.setdefault((arm.name, name), {}).setdefault(digest, call_ix)
+            if seen != call_ix:
+                notes[name] = f"stale: the output of call {seen}, on other content"
+        return notes
 
     def _library(self, slot: int) -> None:
         for worker in self.workers:
@@ -181,7 +278,7 @@ class Round:
             except ArmDied as gone:
                 if not worker.alive:
                     raise
-                text = "the call failed on watched tensors: " + str(gone).strip().rpartition("\n")[2]
+                text = f"the call failed on watched tensors: {_last_line(gone)}"
                 self.session.event(worker.arm.name, "note.library_probe", text, case_id=self.case.case_id)
                 continue
             if ops:
@@ -189,11 +286,5 @@ class Round:
                 self.session.event(worker.arm.name, "policy.library_call", text, case_id=self.case.case_id)
 
 
-def _differences(before: dict[str, bytes], after: dict[str, bytes]) -> dict[str, str]:
-    notes: dict[str, str] = {}
-    for name, old in before.items():
-        new = after[name]
-        if old != new:
-            count: Any = sum(a != b for a, b in zip(old, new, strict=True))
-            notes[name] = f"{count} of {len(new)} bytes differ between two calls on the same content"
-    return notes
+def _last_line(gone: ArmDied) -> str:
+    return str(gone).strip().rpartition("\n")[2]

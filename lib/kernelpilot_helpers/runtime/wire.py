@@ -42,6 +42,7 @@ class Caller:
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
+        self._nonce = ""
 
     def surplus(self) -> bytes:
         """Bytes waiting although nothing was asked; empty when the line is quiet or closed."""
@@ -54,11 +55,16 @@ class Caller:
 
         Raises Closed, TimedOut after ``timeout`` seconds, or Forged.
         """
+        self.post(command, fds)
+        return self.wait(timeout=timeout)
+
+    def post(self, command: dict[str, Any], fds: Sequence[int] = ()) -> None:
+        """Send one command; ``wait`` reads its reply before the next one is sent. Raises Closed or Forged."""
         waiting = self.surplus()
         if waiting:
             raise Forged(f"unasked bytes on the channel: {waiting[:80]!r}")
-        nonce = os.urandom(8).hex()
-        line = json.dumps({**command, "nonce": nonce}).encode() + b"\n"
+        self._nonce = os.urandom(8).hex()
+        line = json.dumps({**command, "nonce": self._nonce}).encode() + b"\n"
         try:
             if fds:
                 sent = socket.send_fds(self.sock, [line], list(fds))
@@ -66,7 +72,14 @@ class Caller:
             self.sock.sendall(line)
         except OSError as fault:
             raise Closed(str(fault)) from fault
-        return _checked(self._read(time.monotonic() + timeout), nonce)
+
+    def answered(self) -> bool:
+        """Whether the reply to what was posted has begun to arrive, or never will."""
+        return bool(select.select([self.sock], [], [], 0)[0])
+
+    def wait(self, *, timeout: float) -> dict[str, Any]:
+        """The reply to what was posted. Raises Closed, TimedOut after ``timeout`` seconds, or Forged."""
+        return _checked(self._read(time.monotonic() + timeout), self._nonce)
 
     def _read(self, deadline: float) -> bytes:
         data = b""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from . import build
-from .arena import layout
+from .arena import Layout, Region, layout
 from .frames import Frame
 from .guard import Guard
 from .probe import library_calls, watched
@@ -39,7 +39,7 @@ def main(wire: int, log: int, spec: dict[str, Any], frame: Frame, parent: int) -
         os.dup2(old, fd)
     os.close(null)
     os.close(log)
-    pin(spec["core"])
+    pin(*spec["cores"])
     import fcntl
 
     high = fcntl.fcntl(wire, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
@@ -51,16 +51,26 @@ def main(wire: int, log: int, spec: dict[str, Any], frame: Frame, parent: int) -
         closed=spec["closed"], own=[private, spec["build"]], readable=[spec["source"]],
     )  # fmt: skip
     port = Answerer(socket.socket(fileno=high))
-    arm = Loaded(spec, frame, guard)
+    arm = _kind(spec["device"])(spec, frame, guard)
     sys.addaudithook(guard.hook)
     serve(port, arm, guard)
 
 
+def _kind(device: str) -> type[Loaded]:
+    if device == "gpu":
+        from .gpu_worker import GpuLoaded
+
+        return GpuLoaded
+    if device == "build":
+        from .build_worker import BuildOnly
+
+        return BuildOnly
+    return Loaded
+
+
 def serve(port: Answerer, arm: Loaded, guard: Guard) -> None:
     """Answer until the end of the channel; a candidate's exception is a reply, never the end."""
-    handlers: dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]] = {
-        "load": arm.load, "arena": arm.arena, "run": arm.run, "probe": arm.probe, "end": arm.end, "drop": arm.drop,
-    }  # fmt: skip
+    handlers = arm.handlers()
     while True:
         command = port.next()
         if command is None:
@@ -70,7 +80,7 @@ def serve(port: Answerer, arm: Loaded, guard: Guard) -> None:
             body = handlers[command["op"]](command, port.fds)
         except BaseException as fault:  # noqa: BLE001  (a candidate may raise anything, SystemExit too)
             text = str(fault) if isinstance(fault, build.BuildError) else traceback.format_exc()
-            body = {"error": text[-LOG_CHARS:], "stage": arm.stage}
+            body = arm.failed(text)
         arm.tell_library()
         body["events"] = guard.take()
         port.reply(command, body)
@@ -89,10 +99,23 @@ class Loaded:
         self._prepare: Callable[..., Any] | None = None
         self._plan: Callable[..., Any] | None = None
         self._calls: list[dict[str, Any]] = []
+        self._took: dict[str, int] = {}
+        """Nanoseconds of prepare and plan on the last arena."""
         self._used: set[str] = set()
-        watch = spec["watch"] and frame.name == "numpy"
+        watch = spec["watch"] and getattr(frame, "name", "") == "numpy"
         self._kind = watched(frame.xp, self._used) if watch else None
         """Tensors of every call are of this kind: one call watched among others could be told from them."""
+
+    def handlers(self) -> dict[str, Callable[[dict[str, Any], list[int]], dict[str, Any]]]:
+        """What each command does."""
+        return {
+            "load": self.load, "arena": self.arena, "run": self.run, "probe": self.probe, "end": self.end,
+            "drop": self.drop,
+        }  # fmt: skip
+
+    def failed(self, text: str) -> dict[str, Any]:
+        """The reply to a command during which the candidate raised."""
+        return {"error": text[-LOG_CHARS:], "stage": self.stage}
 
     def tell_library(self) -> None:
         """Report the framework's operations seen since the last command."""
@@ -108,6 +131,7 @@ class Loaded:
             source=Path(spec["source"]), target=Path(spec["build"]), key=spec["build_key"], known=spec["known"],
             during=self._building, admit=self._guard.libraries.add,
         )  # fmt: skip
+        self.prepare_build(session)
         build.begin(session)
         file, _, function = spec["entry"].partition(":")
         path = Path(spec["source"]) / file
@@ -129,6 +153,9 @@ class Loaded:
         self._guard.check_names()
         return {"artifacts": session.artifacts}
 
+    def prepare_build(self, session: build.Session) -> None:
+        """What a device adds to a build session."""
+
     def _building(self, on: bool) -> None:
         self._guard.building = on
 
@@ -140,19 +167,26 @@ class Loaded:
         memory = mmap.mmap(fds[0], plan.size)
         for fd in fds:
             os.close(fd)
-        static = {r.tensor.name: self._view(memory, r) for r in plan.static}
-        extra = self._state(case, static)
-        shared = {name: self._watch(tensor) for name, tensor in static.items()}
-        self._calls = [
-            {**{r.tensor.name: self._watch(self._view(memory, r)) for r in slot}, **shared, **case.scalars, **extra}
-            for slot in plan.slots
+        self._calls = self._bind(case, plan, memory)
+        return {"took": self._took}
+
+    def _bind(self, case: Case, plan: Layout, memory: Any) -> list[dict[str, Any]]:
+        """Keyword arguments of every call; each copy of the static tensors gets its own state."""
+        shared: list[dict[str, Any]] = []
+        self._took = {}
+        for regions in plan.static:
+            static = {r.tensor.name: self._view(memory, r) for r in regions}
+            extra = self._state(case, static)
+            shared.append({**{name: self._watch(tensor) for name, tensor in static.items()}, **case.scalars, **extra})
+        return [
+            {**{r.tensor.name: self._watch(self._view(memory, r)) for r in slot}, **shared[i % len(shared)]}
+            for i, slot in enumerate(plan.slots)
         ]
-        return {}
 
     def _watch(self, tensor: Any) -> Any:
         return tensor if self._kind is None else tensor.view(self._kind)
 
-    def _view(self, memory: mmap.mmap, region: Any) -> Any:
+    def _view(self, memory: Any, region: Region) -> Any:
         tensor = region.tensor
         return self._frame.view(memory, region.data, tensor.dtype, tensor.shape, tensor.stride)
 
@@ -160,9 +194,13 @@ class Loaded:
         if self._prepare is None:
             return {}
         key = {"case_id": case.case_id, "axes": dict(case.axes), "flags": dict(case.flags)}
+        started = self._clock()
         state = self._prepare(key, static)
+        self._took["prepare"] = self._clock() - started
         if self._plan is not None:
+            started = self._clock()
             state = self._plan(state, dict(case.scalars))
+            self._took["plan"] = self._clock() - started
         return {"state": state}
 
     def run(self, command: dict[str, Any], _fds: list[int]) -> dict[str, Any]:

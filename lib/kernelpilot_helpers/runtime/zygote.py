@@ -1,4 +1,7 @@
-"""A process that has imported the framework and nothing else; every arm's worker is a fork of it."""
+"""A process that has imported the framework and nothing else; every arm's worker is a fork of it.
+
+For a GPU it has not touched the driver either: a context does not survive a fork, so each worker makes its own.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,23 @@ from .procs import PR_SET_CHILD_SUBREAPER, close_all_but, die_with, look, pin, p
 from .wire import Answerer
 
 REAP_S = 5.0
+NONE = "none"
+"""No framework: a job that only builds for a GPU, in a Python that has none."""
 
 
-def main(fd: int, framework: str, parent: int, core: int) -> int:
+def main(fd: int, framework: str, parent: int, device: str, *cores: int) -> int:
     """Serve fork and reap requests on ``fd`` until it closes; then kill what is left and end."""
     die_with(parent)
     prctl(PR_SET_CHILD_SUBREAPER, 1)
-    pin(core)
-    frame = frames.make(framework)
+    pin(*cores)
+    frame: Any = frames.make(framework) if framework != NONE else None
+    if device == "gpu":
+        from . import gpu_worker  # noqa: F401  (the worker's module for a GPU, imported before the first fork)
     gc.collect()
     gc.freeze()
     sock = socket.socket(fileno=fd)
     port = Answerer(sock)
-    port.reply(port.next() or {"nonce": ""}, {"version": frame.version})
+    port.reply(port.next() or {"nonce": ""}, {"version": frame.version if frame else ""})
     while True:
         command = port.next()
         if command is None:
@@ -42,7 +49,7 @@ def main(fd: int, framework: str, parent: int, core: int) -> int:
     return 0
 
 
-def _fork(spec: dict[str, Any], fds: list[int], frame: frames.Frame) -> int:
+def _fork(spec: dict[str, Any], fds: list[int], frame: Any) -> int:
     parent = os.getpid()
     pid = os.fork()
     if pid:

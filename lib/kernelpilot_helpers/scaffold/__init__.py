@@ -1,6 +1,6 @@
 """Make, commit and re-check the standalone repo that one kernel is tuned in."""
 
-from kernelpilot_helpers.scaffold.advice import GPU_ENDS, GPU_WALL, notes, on_gpu, stubs
+from kernelpilot_helpers.scaffold.advice import notes, stubs
 from kernelpilot_helpers.scaffold.content import EVIDENCE_PATH, evidence, files
 from kernelpilot_helpers.scaffold.repo import (
     REQUIRED_FILES,
@@ -15,8 +15,6 @@ from kernelpilot_helpers.scaffold.request import Request, example, parse_request
 
 __all__ = [
     "EVIDENCE_PATH",
-    "GPU_ENDS",
-    "GPU_WALL",
     "REQUIRED_FILES",
     "RESEARCH_SECTIONS",
     "Request",
@@ -27,7 +25,6 @@ __all__ = [
     "files",
     "make",
     "notes",
-    "on_gpu",
     "parse_request",
     "required_files",
     "stubs",

@@ -9,6 +9,7 @@ from kernelpilot_helpers import contract, ledger, records
 from kernelpilot_helpers.contract.model import Contract
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.policy import POLICY
+from kernelpilot_helpers.scaffold.binding import binding_files
 from kernelpilot_helpers.scaffold.request import Request, template
 
 EVIDENCE_PATH = ".humanize/evidence.json"
@@ -21,10 +22,12 @@ COPIES = {
     "tests/test_correctness.py": "test_correctness.py",
     "benchmarks/bench.py": "bench.py",
     ".gitignore": "gitignore.txt",
-    "bindings/README.md": "bindings.md",
     "artifacts/research-digest.md": "research-digest.md",
     "artifacts/profile-digests/README.md": "profile-digests.md",
 }
+FIRST = "cuda_nvrtc"
+SHARED = {"cuda_extension": ("cuda_nvrtc/kernel.cu",)}
+"""Templates that take files of another one along: a variant's folder must be whole by itself."""
 REFERENCE_TODO = "write the reference: what is correct"
 BASELINE_TODO = "write the baseline: what must be beaten"
 STUB = '''\
@@ -63,30 +66,61 @@ def reference_stub(made: Contract) -> str:
     )
 
 
-def baseline_stub(made: Contract) -> str:
-    """A baseline that refuses to run, with the right signature."""
+def baseline_stub(made: Contract, name: str) -> str:
+    """A baseline that refuses to run: function ``name`` with the right signature."""
     names = arguments(made, "in", "inout", "static", "scalar", "out")
     return STUB.format(
         what=BASELINE_TODO,
-        name=made.baseline[0].fn.partition(":")[2],
+        name=name,
         arguments=_typed([n for n in made.tensors if n in names]),
         result="None",
         words=f"Write into {', '.join(arguments(made, 'out', 'inout'))}.",
     )
 
 
-def readme(made: Contract) -> str:
+def readme(request: Request) -> str:
     """The repo's README."""
+    made = request.contract
+    device = ""
+    if contract.device(made.target) == "gpu":
+        device = template("cuda/gpu.md") + (template("cuda/templates.md") if request.kit else "")
     words = {
+        "@DEVICE@\n": f"\n{device}" if device else "",
+        "@FIRST@": FIRST,
+        "@TABLE@": _table(request),
+        "@GPU@": made.target.gpu,
         "@TASK@": made.task.name,
         "@SUMMARY@": made.task.summary or f"op: {made.task.op}",
         "@REFERENCE@": made.reference.fn.partition(":")[0],
         "@ARGUMENTS@": ", ".join(made.tensors),
     }
-    text = template("README.md")
-    for mark, word in words.items():
-        text = text.replace(mark, word)
-    return text
+    return template("README.md", words)
+
+
+def _table(request: Request) -> str:
+    """One row a template: its folder, and the first line of its candidate's docstring."""
+    rows = []
+    for path, data in template_files(request).items():
+        if path.endswith("/candidate.py"):
+            words = data.decode().partition('"""')[2].partition("\n")[0].removesuffix('"""')
+            rows.append(f"| `{path.removesuffix('/candidate.py')}` | {words} |")
+    return "\n".join(rows)
+
+
+def template_files(request: Request) -> dict[str, bytes]:
+    """``templates/`` of a built-in GPU task: whole candidates to copy from, each with every file it needs."""
+    if request.kit is None:
+        return {}
+    root = request.kit / "variants"
+    files = {p.relative_to(root).as_posix(): p.read_bytes() for p in sorted(root.rglob("*")) if _ours(p)}
+    for into, names in SHARED.items():
+        if any(path.startswith(f"{into}/") for path in files):
+            files |= {f"{into}/{name.rpartition('/')[2]}": files[name] for name in names}
+    return {f"templates/{path}": data for path, data in sorted(files.items())}
+
+
+def _ours(path: Path) -> bool:
+    return path.is_file() and "__pycache__" not in path.parts
 
 
 def _read(path: Path) -> bytes:
@@ -98,27 +132,28 @@ def _read(path: Path) -> bytes:
 
 
 def _baseline_files(request: Request) -> dict[str, bytes]:
-    made = request.contract
-    if request.baseline is not None:
-        paths = sorted(p for p in request.baseline.rglob("*") if p.is_file() and "__pycache__" not in p.parts)
-        return {f"baseline/{p.relative_to(request.baseline).as_posix()}": _read(p) for p in paths}
-    path = made.baseline[0].fn.partition(":")[0]
-    text = template("baseline/candidate.py") if request.example else baseline_stub(made)
-    return {path: text.encode()}
+    """What is given, and a stub for each of the contract's baselines that it leaves out."""
+    made, given = request.contract, request.baseline or (request.kit and request.kit / "baseline")
+    paths = sorted(p for p in given.rglob("*") if _ours(p)) if given else []
+    files = {f"baseline/{p.relative_to(given or p).as_posix()}": _read(p) for p in paths}
+    stubs = {b.fn.partition(":")[0]: baseline_stub(made, b.fn.partition(":")[2]).encode() for b in made.baseline}
+    return stubs | files
 
 
 def _reference_file(request: Request) -> bytes:
-    if request.reference is not None:
-        return _read(request.reference)
-    return (template("reference.py") if request.example else reference_stub(request.contract)).encode()
+    given = request.reference or (request.kit and request.kit / "reference.py")
+    return _read(given) if given else reference_stub(request.contract).encode()
 
 
 def todo(request: Request) -> tuple[str, ...]:
     """Files that are stubs: ``kernelpilot lock`` refuses until they are written."""
-    if request.example:
+    if request.kit:
         return ()
-    reference = () if request.reference else (request.contract.reference.fn.partition(":")[0],)
-    return (*reference, *(() if request.baseline else (request.contract.baseline[0].fn.partition(":")[0],)))
+    made = request.contract
+    reference = () if request.reference else (made.reference.fn.partition(":")[0],)
+    wanted = dict.fromkeys(b.fn.partition(":")[0] for b in made.baseline)
+    here = request.baseline
+    return (*reference, *(p for p in wanted if not (here and (here / p.removeprefix("baseline/")).is_file())))
 
 
 def evidence(kernelpilot: Path) -> bytes:
@@ -134,13 +169,15 @@ def files(request: Request) -> dict[str, bytes]:
     """Repo-relative path -> bytes of everything that is committed."""
     made = request.contract
     task = f"src/{made.task.name}"
-    out = {
-        "README.md": readme(made).encode(),
+    out: dict[str, bytes] = {
+        "README.md": readme(request).encode(),
         contract.CONTRACT_PATH: HEAD.encode() + contract.dump(made),
         contract.CASES_PATH: contract.dump_cases(request.cases),
         made.reference.fn.partition(":")[0]: _reference_file(request),
         **_baseline_files(request),
         **{path: template(name).encode() for path, name in COPIES.items()},
+        **template_files(request),
+        **binding_files(made),
         f"{task}/current": b"baseline\n",
         f"{task}/variants/.gitkeep": b"",
         "dispatch/.gitkeep": b"",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,12 @@ from kernelpilot_helpers.errors import BadRecord, Refused
 
 TEMPLATES = Path(__file__).parent / "templates"
 FIX = "edit the request file"
+KITS = {
+    ("norm", "cpu"): TEMPLATES,
+    ("norm", "gpu"): TEMPLATES / "cuda" / "add_rmsnorm",
+    ("gemm", "gpu"): TEMPLATES / "cuda" / "int8_scaled_mm",
+}
+"""Family and device of each built-in task, and the folder of its files."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,29 +31,43 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """File to copy to the place that ``contract.reference.fn`` names."""
     baseline: Path | None = None
     """Folder whose files become ``baseline/``."""
-    example: bool = False
+    kit: Path | None = None
+    """Folder of the built-in example that this is; None for a task of the user's own."""
 
 
-def template(name: str) -> str:
-    """Text of a template file."""
-    return (TEMPLATES / name).read_text(encoding="utf-8")
+def template(name: str, words: Mapping[str, str] | None = None) -> str:
+    """Text of a template file, with each mark of ``words`` replaced, in order."""
+    text = (TEMPLATES / name).read_text(encoding="utf-8")
+    for mark, word in (words or {}).items():
+        text = text.replace(mark, word)
+    return text
 
 
-def example(*, task: str, op: str = "norm", summary: str = "", gpu: str = "cpu", speedup: float = 1.10) -> Request:
-    """The built-in task, a fused add and RMSNorm, under another name: it locks and measures as it is.
+def example(*, task: str = "", op: str = "norm", summary: str = "", gpu: str = "cpu", speedup: float = 1.10) -> Request:
+    """A built-in task, under another name if wanted: it locks and measures as it is.
 
-    Raises Refused for an op without a built-in task, BadRecord for a name or target that no contract may hold.
+    For the CPU a fused add and RMSNorm in float32; for a GPU (any other name) the same in bf16 and in place, or an int8
+    GEMM with scales. Raises Refused for an op without a built-in task, BadRecord for a name or target that no contract
+    may hold.
     """
-    if op != "norm":
-        fix = "kernelpilot scaffold DIR --request FILE  # describe it in the file: docs/formats/request.md"
-        raise Refused(f"there is no built-in task for op {op!r}, only for norm", where="--op", fix=fix)
-    doc = contract.read_toml(template("contract.toml").encode(), at="template", fix=FIX)
-    doc["task"]["name"] = task
+    kit = _kit(op, "cpu" if gpu.lower() == "cpu" else "gpu")
+    doc = contract.read_toml((kit / "contract.toml").read_bytes(), at="template", fix=FIX)
+    doc["task"]["name"] = task or doc["task"]["name"]
     doc["task"]["summary"] = summary or doc["task"]["summary"]
     doc["target"].update(gpu=gpu, speedup=speedup)
     made = contract.from_document(doc, at="flags")
-    cases = contract.parse_cases(template("cases.jsonl").encode(), made, at="template")
-    return Request(contract=made, cases=cases, example=True)
+    cases = contract.parse_cases((kit / "cases.jsonl").read_bytes(), made, at="template")
+    return Request(contract=made, cases=cases, kit=kit)
+
+
+def _kit(op: str, device: str) -> Path:
+    if (op, device) not in KITS:
+        known = ", ".join(f"{name} on a {'GPU' if where == 'gpu' else 'CPU'}" for name, where in KITS)
+        fix = "kernelpilot scaffold DIR --request FILE  # describe it in the file: docs/formats/request.md"
+        if (op, "gpu") in KITS:
+            fix = f"kernelpilot scaffold DIR --device cuda --op {op}  # or, for a task of your own, --request FILE"
+        raise Refused(f"there is no built-in task for op {op!r} here, only: {known}", where="--op", fix=fix)
+    return KITS[op, device]
 
 
 def parse_request(data: bytes, at: str) -> Request:

@@ -1,0 +1,3 @@
+"""Not Python."""
+
+def entry(:

@@ -1,0 +1,10 @@
+"""Writes one element behind the output."""
+
+import rms
+
+run = rms.make("-DAFTER=if(row==rows-1&&threadIdx.x==0)outr[cols]=(T)1.f;")
+
+
+def entry(*, x, residual, weight, out, eps):
+    """See the module."""
+    run(x, residual, weight, out, eps)
