@@ -57,6 +57,7 @@ class Program:
 
     def __init__(self, body: Callable[[Tape], None], clock: Callable[[], int]) -> None:
         self.kernels = 1
+        self.names: tuple[str, ...] = ()
         self._body = body
         self._clock = clock
 

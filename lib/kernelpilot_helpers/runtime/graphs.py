@@ -43,6 +43,10 @@ _WORDS = (
 )
 
 
+OWN = ("kp_touch", "kp_stub", "kp_empty", "kp_stamp")
+"""Our own kernels: no part of any call."""
+
+
 class CaptureFault(Exception):
     """A body that cannot be captured, or a captured one that is not what it seems; ``code`` is a reason code."""
 
@@ -78,6 +82,7 @@ class Tape:
         self.outside = 0
         """Captured: nodes of our own outside the spans."""
         self.inside = 0
+        self.fills = 0
         self._machine = machine
         self._stream = stream
         self._capturing = capturing
@@ -95,6 +100,7 @@ class Tape:
     def flush(self) -> None:
         """Fill the second-level cache with something else."""
         self._machine.flush(self._stream)
+        self.fills += 1
         self._ours(1)
 
     def touch(self, tensor: Any) -> None:
@@ -134,13 +140,15 @@ class Tape:
 class Program:
     """A captured body."""
 
-    def __init__(self, machine: Machine, graph: Any, spans: list[tuple[Any, Any]], kernels: int) -> None:
-        self.kernels = kernels
+    def __init__(self, machine: Machine, graph: Any, tape: Tape, shape: Shape) -> None:
+        self.kernels = shape.kernels
         """Kernel nodes in it, ours included."""
+        self.names = tuple(n for n in shape.names if n not in OWN and (n != "memset" or shape.fills > tape.fills))
+        """What its calls run, each once (``Shape.names`` without our own); empty where the driver cannot say."""
         self._machine = machine
         self._graph = graph
         self._launch = graph.replay
-        self._spans = spans
+        self._spans = tape.spans
 
     def replay(self) -> list[int]:
         """Run it once and wait for the whole context: nanoseconds of each span, in order. Raises CudaError."""
@@ -181,7 +189,7 @@ def record(device: Device, body: Callable[[Tape], None]) -> Program:
     except CaptureFault:
         machine.release(tape.spans)
         raise
-    return Program(machine, graph, tape.spans, shape.kernels)
+    return Program(machine, graph, tape, shape)
 
 
 def judge(shape: Shape, tape: Tape) -> None:

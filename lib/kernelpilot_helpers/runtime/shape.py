@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 KERNEL, COPY, FILL, HOST, CHILD, EMPTY, WAIT, RECORD = range(8)
 """Numbers of CUgraphNodeType (cuda.h)."""
 WORK = (KERNEL, COPY, FILL, HOST, CHILD)
+OTHERS = {COPY: "memcpy", FILL: "memset", HOST: "host function", CHILD: "graph"}
 EDGE_DATA = 8
 """Bytes of CUgraphEdgeData."""
 
@@ -22,6 +23,9 @@ class Shape:
     hosts: int
     inside: int
     outside: int
+    fills: int = 0
+    names: tuple[str, ...] = ()
+    """What runs, each once: mangled names of kernels, "memcpy", "memset", "graph"; empty where not read."""
 
 
 def count(
@@ -54,6 +58,7 @@ def count(
     return Shape(
         kernels=sum(k in (KERNEL, CHILD) for k in kinds),
         hosts=sum(k == HOST for k in kinds),
+        fills=sum(k == FILL for k in kinds),
         inside=inside,
         outside=len(work) - inside,
     )
@@ -86,7 +91,44 @@ def read(driver: Any, graph: ctypes.c_void_p, spans: Sequence[tuple[int, int]]) 
             driver.call("cuGraphEventRecordNodeGetEvent", ctypes.c_void_p(node), ctypes.byref(event))
             marks[event.value] = n
     edges = [(number[a], number[b]) for a, b in _edges(driver, graph)]
-    return count(kinds, edges, [(marks[first], marks[last]) for first, last in spans])
+    shape = count(kinds, edges, [(marks[first], marks[last]) for first, last in spans])
+    return replace(shape, names=_names(driver, nodes, kinds))
+
+
+class _KernelParams(ctypes.Structure):
+    """CUDA_KERNEL_NODE_PARAMS_v2: a kernel that the runtime API launched may be named by ``kern`` alone."""
+
+    _fields_ = [  # noqa: RUF012
+        ("func", ctypes.c_void_p), ("dims", ctypes.c_uint * 7), ("params", ctypes.c_void_p),
+        ("extra", ctypes.c_void_p), ("kern", ctypes.c_void_p), ("ctx", ctypes.c_void_p),
+    ]  # fmt: skip
+
+
+def _names(driver: Any, nodes: Sequence[int], kinds: Sequence[int]) -> tuple[str, ...]:
+    """Names of everything that works; nothing where this driver cannot name a kernel (older than 12.3)."""
+    if not (driver.has("cuGraphKernelNodeGetParams_v2") and driver.has("cuFuncGetName")):
+        return ()
+    found: dict[str, None] = {}
+    known: dict[tuple[int, int], str] = {}
+    for node, kind in zip(nodes, kinds, strict=True):
+        if kind == KERNEL:
+            held = _KernelParams()
+            driver.call("cuGraphKernelNodeGetParams_v2", ctypes.c_void_p(node), ctypes.byref(held))
+            key = (held.func or 0, held.kern or 0)
+            if key not in known:
+                known[key] = _name(driver, held)
+            found[known[key]] = None
+        elif kind in OTHERS:
+            found[OTHERS[kind]] = None
+    return tuple(found)
+
+
+def _name(driver: Any, held: _KernelParams) -> str:
+    text = ctypes.c_char_p()
+    by_kernel = not held.func and held.kern
+    call, handle = ("cuKernelGetName", held.kern) if by_kernel else ("cuFuncGetName", held.func)
+    driver.call(call, ctypes.byref(text), ctypes.c_void_p(handle))
+    return (text.value or b"?").decode(errors="replace")
 
 
 def _nodes(driver: Any, graph: ctypes.c_void_p) -> list[int]:
