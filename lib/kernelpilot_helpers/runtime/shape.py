@@ -98,7 +98,7 @@ def read(driver: Any, graph: ctypes.c_void_p, spans: Sequence[tuple[int, int]]) 
 class _KernelParams(ctypes.Structure):
     """CUDA_KERNEL_NODE_PARAMS_v2: a kernel that the runtime API launched may be named by ``kern`` alone."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         ("func", ctypes.c_void_p), ("dims", ctypes.c_uint * 7), ("params", ctypes.c_void_p),
         ("extra", ctypes.c_void_p), ("kern", ctypes.c_void_p), ("ctx", ctypes.c_void_p),
     ]  # fmt: skip
