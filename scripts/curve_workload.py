@@ -18,7 +18,7 @@ SHAPES = (
 )  # fmt: skip
 GUESS_US = (2.4, 2.7, 3.4, 11.9, 20.7, 70.6, 131.9, 268.6)
 """About how long each takes on one fast GPU: only where the calibration starts."""
-GUESS_STEP_NS = 8.0
+GUESS_STEP_NS = 2.5
 """About what one waiting step costs; calibrated before it is used."""
 
 REFERENCE = """
@@ -41,7 +41,8 @@ extern "C" __global__ void __launch_bounds__(256) NAME(const uint4* x, uint4* r,
   if (blockIdx.x < first) {
     unsigned v = threadIdx.x;
 #pragma unroll 1
-    for (int i = 0; i < wait; ++i) asm volatile("add.u32 %0, %0, 1;" : "+r"(v));
+    for (int i = 0; i < wait; ++i) v = v * 1664525u + 1013904223u;  // each needs the one before; no closed form
+    if (v == 0x9e3779b9u && wait < 0) r[0] = make_uint4(v, v, v, v);  // not reached: the loop has a use
   }
   const size_t row = (size_t)blockIdx.x * vectors;
   float total[4][8], squares = 0.f;

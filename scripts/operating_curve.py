@@ -125,8 +125,9 @@ class Study:
         if self.pool["calibration"] is None:
             self.calibrate()
         while True:
-            have = {name: len(self.pool["effects"].get(name, {"pairs": []})["pairs"]) for name in EFFECTS}
-            open_ = [name for name in EFFECTS if have[name] < self.options.pairs]
+            wanted = [e.strip() for e in self.options.effects.split(",") if e.strip()] or list(EFFECTS)
+            have = {name: len(self.pool["effects"].get(name, {"pairs": []})["pairs"]) for name in wanted}
+            open_ = [name for name in wanted if have[name] < self.options.pairs]
             if not open_:
                 print("the pool is complete")
                 return
@@ -185,6 +186,18 @@ class Study:
         fresh.replace(self.path)
 
 
+def merged(pools: list[dict[str, Any]]) -> dict[str, Any]:
+    """One pool of several lanes: an effect is measured on one GPU, so no effect may be in two of them."""
+    first, *others = pools
+    for other in others:
+        if twice := first["effects"].keys() & other["effects"].keys():
+            raise SystemExit(f"measured in two pools: {', '.join(sorted(twice))}; give each lane its own --effects")
+        first["effects"] |= other["effects"]
+        first["chunks"] += other["chunks"]
+        first.setdefault("calibrations", [first["calibration"]]).append(other["calibration"])
+    return first
+
+
 def main(argv: list[str] | None = None) -> int:
     """Measure, resample, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -197,6 +210,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--blocks", type=int, default=12, help="timed blocks a pair, case and arm")
     parser.add_argument("--sample-us", type=float, default=300.0)
     parser.add_argument("--arena-gib", type=float, default=8.0, help="device memory an arm")
+    parser.add_argument(
+        "--effects", default="", help="names, separated by commas (a lane of several GPUs); all by default"
+    )
+    parser.add_argument(
+        "--with", dest="others", type=Path, nargs="*", default=[], help="pools of other lanes, merged into the result"
+    )
     parser.add_argument("--gates", type=int, default=2000, help="gates an effect and tier")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
@@ -206,7 +225,7 @@ def main(argv: list[str] | None = None) -> int:
     if options.resample_only is None:
         python = task_python.find(explicit=task_python.explicit_argv(Path(), os.environ), framework="torch")
         Study(options, LocalLab(python, proc.cache_dir() / "device.lock")).measure()
-    pool = json.loads(path.read_text())
+    pool = merged([json.loads(p.read_text()) for p in (path, *options.others)])
     result = curve_report.resample(pool, gates=options.gates, seed=options.seed)
     print(curve_report.words(result))
     if options.out is not None:

@@ -107,7 +107,7 @@ class FakeLab:
 
 def options(tmp_path: Path, **changed: Any) -> argparse.Namespace:
     known = {"pool": tmp_path / "pool.json", "budget_s": 1e6, "pairs": 4, "chunk": 2, "blocks": 4, "sample_us": 300.0}
-    return argparse.Namespace(**{**known, "arena_gib": 1.0, **changed})
+    return argparse.Namespace(effects="", **{**known, "arena_gib": 1.0, **changed})
 
 
 def test_injected_slow_downs_are_calibrated_per_shape_and_chunks_add_up(curve: Any, tmp_path: Path) -> None:
