@@ -23,6 +23,7 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import Empty, Queue
 from threading import Lock
 from typing import Any
 
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT)]
 
 from kernelpilot_helpers.errors import KernelPilotError  # noqa: E402 - after the path of the tests
+from kernelpilot_helpers.executors import deploy  # noqa: E402
 from tests.hostile.gpu import table  # noqa: E402
 from tests.hostile.gpu.compiles import compiled, kernels  # noqa: E402
 from tests.hostile.gpu.pen import ZOO, Pen, faults, flagged  # noqa: E402
@@ -113,11 +115,35 @@ def measure(pen: Pen, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
 ENV = ("gpu", "driver", "arch", "cuda", "triton", "python", "torch", "framework_version", "l2_bytes", "sm_count")
 
 
-def lane(study: Study, todo: list[str], folder: Path, options: argparse.Namespace, gpu: str) -> None:
-    """Measure a list of candidates on one GPU; one locked repo a contract serves them all."""
+TOGETHER = """
+
+def alone(processes):  # several candidates of the zoo share this GPU
+    pass
+
+
+gpulock.hold = lambda uuid, wait_s: contextlib.nullcontext()
+"""
+"""Laid over runtime/tenancy.py of a copy: candidates that do not play with time may be judged beside each other."""
+
+
+def sharing(folder: Path) -> Path:
+    """A copy of the runtime whose jobs neither wait for each other nor refuse each other."""
+    source = folder / "runtime-together"
+    shutil.copytree(deploy.source_dir(), source, ignore=shutil.ignore_patterns("__pycache__"))
+    tenancy = source / "tenancy.py"
+    tenancy.write_text(tenancy.read_text() + TOGETHER)
+    return source
+
+
+def lane(study: Study, todo: Queue[str], folder: Path, options: argparse.Namespace, gpu: str) -> None:
+    """Measure candidates on one GPU until there are none left; one locked repo a contract serves them all."""
     environ = {**os.environ, **({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})}
     pen = Pen(folder, options.python, gpu=options.gpu, environ=environ, blocks=options.blocks)
-    for name in todo:
+    while True:
+        try:
+            name = todo.get_nowait()
+        except Empty:
+            return
         if options.budget and time.monotonic() - study.started > options.budget:
             print(f"the budget of {options.budget:g} s is used up before {name}; go on with --resume", flush=True)
             return
@@ -175,6 +201,10 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--python", default=os.environ.get("KERNELPILOT_PYTHON", ""))
     parser.add_argument("--gpu", default="H200", help="the contract's target.gpu")
     parser.add_argument("--gpus", default="", help="CUDA_VISIBLE_DEVICES of each lane, separated by commas")
+    parser.add_argument(
+        "--together", type=int, default=1,
+        help="candidates that share a GPU, but for those that play with time; what fails is judged again alone",
+    )  # fmt: skip
     parser.add_argument("--only", default="")
     parser.add_argument("--core", action="store_true")
     parser.add_argument("--shard", default="1/1", help="the K-th of N parts")
@@ -185,6 +215,17 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compile", action="store_true")
     return parser.parse_args()
+
+
+def run(study: Study, todo: list[str], folder: Path, options: argparse.Namespace, gpus: list[str]) -> None:
+    """Measure ``todo`` with one lane for each entry of ``gpus``."""
+    queue: Queue[str] = Queue()
+    for name in todo:
+        queue.put(name)
+    with ThreadPoolExecutor(len(gpus)) as pool:
+        lanes = [pool.submit(lane, study, queue, folder / f"lane{ix}", options, gpu) for ix, gpu in enumerate(gpus)]
+        for future in lanes:
+            future.result()
 
 
 def main() -> int:
@@ -204,13 +245,18 @@ def main() -> int:
     done = {r["name"] for r in study.results}
     todo = [n for n in chosen(options) if n not in done]
     gpus = options.gpus.split(",") if options.gpus else [""]
-    with tempfile.TemporaryDirectory(prefix="gpu-zoo-") as folder, ThreadPoolExecutor(len(gpus)) as pool:
-        lanes = [
-            pool.submit(lane, study, todo[ix :: len(gpus)], Path(folder) / f"lane{ix}", options, gpu)
-            for ix, gpu in enumerate(gpus)
-        ]
-        for future in lanes:
-            future.result()
+    with tempfile.TemporaryDirectory(prefix="gpu-zoo-") as folder:
+        place = Path(folder)
+        if options.together > 1:
+            apart, own = [n for n in todo if n in table.apart()], deploy.source_dir
+            shared = sharing(place)
+            deploy.source_dir = lambda: shared
+            run(study, [n for n in todo if n not in apart], place / "together", options, gpus * options.together)
+            deploy.source_dir = own
+            again = [r["name"] for r in study.results if not r["ok"] and r["name"] in todo]
+            study.results = [r for r in study.results if r["name"] not in again]
+            todo = [*apart, *again]
+        run(study, todo, place / "alone", options, gpus)
     found = study.document()
     slow = sorted(found["results"], key=lambda r: -r["seconds"])[:5]
     print(f"caught {found['caught']} of {found['cheats']} cheats")

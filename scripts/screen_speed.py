@@ -75,6 +75,8 @@ def screen(repo: Path, folder: Path, nonce: int) -> dict[str, Any]:
     data, seconds = cli("attempt", VARIANT, "--tier", "screen", "-m", f"edit {nonce}", "--repo", str(repo))
     verdict = data.get("verdict") or data.get("row", {}).get("verdict")
     print(f"  screen tier       {seconds:6.1f} s  {verdict}", flush=True)
+    if verdict in ("WRONG", "BROKEN", None):
+        raise SystemExit(f"the kernel must pass to be compared: {verdict} {data.get('reason', '')}")
     return {"seconds": round(seconds, 2), "verdict": verdict}
 
 

@@ -5,9 +5,12 @@ Every ``check_*`` function is one test; ``main`` prints ``{name: traceback or ""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
+import shutil
 import sys
+import tempfile
 import traceback
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,6 +25,7 @@ from kernelpilot_helpers.runtime.frames import CudaFrame, TorchFrame
 from kernelpilot_helpers.runtime.gpu_arena import GpuArena, multilinear
 from kernelpilot_helpers.runtime.oracle import Oracle
 from kernelpilot_helpers.runtime.spec import Arm, Case, JobError, Tensor
+from kernelpilot_helpers.runtime.uses import Uses
 
 
 class Device:
@@ -282,8 +286,9 @@ def check_errors_are_the_same_numbers_as_on_the_cpu() -> None:
 class Hand:
     """An arm in this process: what a Worker does, on the same memory."""
 
-    def __init__(self, arm: Arm, kind: str = "honest") -> None:
-        self.arm, self.kind, self.alive = arm, kind, True
+    def __init__(self, arm: Arm, kind: str = "honest", names: tuple[str, ...] = ("mine",)) -> None:
+        self.arm, self.kind, self.alive, self.names = arm, kind, True, names
+        self._first: dict[int, Any] = {}
         self.log: list[str] = []
         self.arena: Any = None
         self._tape: list[tuple[int, Any]] = []
@@ -310,7 +315,10 @@ class Hand:
     def run(self, slots: Any) -> tuple[int, int]:
         self._calls += 1
         for slot in slots:
-            self._at(slot, "out").copy_(self._answer(slot))
+            answer = self._answer(slot)
+            if self.kind == "remembers":
+                answer = self._first.setdefault(slot, answer)
+            self._at(slot, "out").copy_(answer)
             if self.kind == "never the same":
                 self._at(slot, "out")[0, 0] *= 1.0 + self._calls % 2 * 2.0**-23
         return 1, 1
@@ -326,7 +334,7 @@ class Hand:
         if self.kind == "escapes":
             return SimpleNamespace(ok=False, code="cheat.outside_window", text="work outside the capture")
         self._tape = [(slot, self._answer(slot)) for group in groups for slot in group]
-        return SimpleNamespace(ok=True, code="", text="")
+        return SimpleNamespace(ok=True, code="", text="", names=self.names)
 
     def replay(self) -> None:
         for slot, then in self._tape:
@@ -339,7 +347,9 @@ class Hand:
 PAIR = Case(case_id="p", axes={}, flags={}, timed=True, tensors=(tensor("x", "in"), tensor("out", "out")))
 
 
-def _verified(kind: str, **job: Any) -> tuple[Any, list[Hand]]:
+def _verified(kind: str, names: tuple[str, ...] = ("mine",), **job: Any) -> tuple[Any, list[Hand]]:
+    built = Path(tempfile.mkdtemp())
+    (built / "k.cubin").write_bytes(b"\0.text.mine\0")
     frame = CudaFrame(Device())
     oracle = Oracle.__new__(Oracle)
     oracle.frame, oracle._check, oracle._ref = frame, None, lambda x: x * 2.0
@@ -347,16 +357,20 @@ def _verified(kind: str, **job: Any) -> tuple[Any, list[Hand]]:
     checks: list[Any] = []
     session: Any = SimpleNamespace(
         frame=frame, oracle=oracle, gpu=True, device=Device(), base={}, events=events, checks=checks, inventory=[],
-        job={"limits": {"arena_bytes": 1 << 20}, "phases": ["verify"], **job}, build_dir=lambda arm: Path("/nowhere"),
+        figures=[], cases=[PAIR], lap=lambda part: contextlib.nullcontext(), build_dir=lambda arm: built,
+        job={"limits": {"arena_bytes": 1 << 20}, "phases": ["verify"], **job},
         event=lambda arm, code, text, **at: events.append((arm, code, text)),
         check=lambda arm, case, m, want, base, **on: checks.append({"arm": arm, "max": m.max, "base": base, **on}),
     )  # fmt: skip
     arms = [Arm(name=n, source="", entry="", build_key="", is_baseline=n == "A") for n in ("A", "B")]
-    hands: list[Any] = [Hand(arms[0]), Hand(arms[1], kind)]
+    hands: list[Any] = [Hand(arms[0]), Hand(arms[1], kind, names)]
+    uses = Uses(session)
     for seed in range(2):
-        round_ = verify.Round(session, hands, PAIR, seed, "gen", 0)
+        round_ = verify.Round(session, hands, PAIR, seed, "gen", 0, uses=uses)
         round_.go(3, probe=True)
         round_.close()
+    uses.settle(hands[1])
+    shutil.rmtree(built)
     return session, hands
 
 
@@ -372,8 +386,26 @@ def check_an_honest_arm_passes_every_probe_of_a_gpu() -> None:
     assert seen == {"call": 1, "repeat": 5, "element": 1, "bitwise": 1, "graph": 3, "late": 1}
     assert (probes.count(("call", 1)), probes.count(("repeat", 1))) == (1, 2)
     assert all(c["base"] is not None and not c["note"] for c in session.checks)
-    assert session.inventory == [{"arm": "B", "case_id": "p", "name": "kernel", "count": 1, "ns": 1000, "ours": False}]
-    assert hands[1].log == ["map", "warm", "drop"] * 2
+    assert session.inventory == [{"arm": "B", "case_id": "p", "name": "mine", "count": 1, "ns": 0, "ours": True}]
+    assert (hands[1].log, session.figures) == (["map", "warm", "drop"] * 2, [])
+
+
+def check_only_an_own_graph_goes_without_the_profiler() -> None:
+    """Breaks when a fill, a foreign kernel or a graph without names passes for the arm's own work."""
+    for names, kind, job in (
+        (("mine", "memset"), "honest", {}), (("mine", "theirs"), "honest", {}), ((), "honest", {}),
+        (("mine",), "syncs", {}), (("mine",), "honest", {"graph": "never"}),
+    ):  # fmt: skip
+        session, hands = _verified(kind, names, **job)
+        assert [(e["name"], e["ns"], e["ours"]) for e in session.inventory] == [("kernel", 1000, False)], names
+        assert hands[1].log == ["map", "warm", "drop"] * 3, names
+        assert session.figures == [{"arm": "B", "case_id": "p", "figure": "span", "us": 1.0}]
+
+
+def check_an_answer_from_before_the_first_call_is_known() -> None:
+    """Breaks when a result kept since the calls that warm up looks like an ordinary error at the first checked call."""
+    notes = {c["note"] for c in _verified("remembers")[0].checks if c["probe"] == "call"}
+    assert notes == {"stale: the output of a call before the first one, on other content"}
 
 
 def check_what_only_a_graph_or_a_late_input_shows() -> None:
@@ -406,8 +438,8 @@ def check_large_outputs_get_fewer_calls_but_every_seed() -> None:
     finally:
         verify.BIG = 64 << 20
     probes = [(c["probe"], c["seed_ix"]) for c in session.checks]
-    assert [probes.count((p, s)) for p, s in (("call", 0), ("repeat", 0), ("call", 1), ("repeat", 1))] == [1, 4, 1, 0]
-    assert probes.count(("graph", 0)) == 3
+    assert [probes.count((p, s)) for p, s in (("call", 0), ("repeat", 0), ("call", 1), ("repeat", 1))] == [1, 2, 1, 0]
+    assert probes.count(("graph", 0)) == 2
 
 
 def check_the_arena_follows_the_device() -> None:

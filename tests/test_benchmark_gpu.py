@@ -10,9 +10,9 @@ import pytest
 from kernelpilot_helpers import benchmark
 from kernelpilot_helpers.attempt.job import JobCase, TensorSpec
 from kernelpilot_helpers.attempt.raw import GpuLook, Raw, Residency
-from kernelpilot_helpers.benchmark import Bench, cold_bytes, cool, floor, judge, suspicions, tabulate, tier_of
+from kernelpilot_helpers.benchmark import Bench, cold_bytes, cool, floor, judge, suspicions, tabulate
 from kernelpilot_helpers.errors import NotComparable
-from kernelpilot_helpers.policy import ACCEPT, CLAIM, CPU, GPU, SCREEN, Tier
+from kernelpilot_helpers.policy import ACCEPT, CLAIM, CPU, GPU, SCREEN, Tier, tiers
 from tests.bench_sim import exact, look, on_gpu
 
 WOBBLE = (0.001, 0.001, -0.001, -0.001, 0.0, 0.0)
@@ -221,10 +221,11 @@ def test_a_fraction_of_hidden_work_is_seen_on_a_gpu() -> None:
 
 
 def test_a_gpus_tiers_are_the_promised_ones() -> None:
-    got = {name: tier_of(GPU, name) for name in ("screen", "accept", "claim")}
+    got = tiers("gpu")
     assert {name: t.looks for name, t in got.items()} == {"screen": (2,), "accept": (6, 10, 20), "claim": (10,)}
     assert (got["claim"].alpha, got["screen"].may_improve, got["claim"].confirm) == (0.01, False, True)
-    assert [tier_of(CPU, t.name) for t in (SCREEN, ACCEPT, CLAIM)] == [SCREEN, ACCEPT, CLAIM]
+    assert {name: t.blocks for name, t in got.items()} == {"screen": 8, "accept": 12, "claim": 16}
+    assert list(tiers("cpu").values()) == [SCREEN, ACCEPT, CLAIM]
 
 
 def test_a_gpu_bench_survives_the_file() -> None:

@@ -154,6 +154,13 @@ def test_one_case_is_enough_and_cases_are_not_averaged() -> None:
     assert "(case edge)" in getattr(verdict(gpu_raw(inventory=big)), "reason", "")
 
 
+@pytest.mark.parametrize(("ours", "name"), [((True, True), ""), ((True, False), "policy.library_call")])
+def test_names_without_times_pass_only_where_all_are_the_candidates_own(ours: tuple[bool, ...], name: str) -> None:
+    """Breaks if a library's kernel goes unseen because the graph that named it has no durations."""
+    named = tuple(use(f"k{n}", 0, ours=own) for n, own in enumerate(ours))
+    assert code(verdict(gpu_raw(inventory=named))) == name
+
+
 def test_an_allowed_library_is_only_noted() -> None:
     got = verdict(gpu_raw(inventory=leaf(9_000)), library_calls=True)
     assert isinstance(got, Correct)

@@ -62,7 +62,7 @@ def _kind(device: policy.DevicePolicy) -> Device:
 
 def facts(*, tier: str = "accept", device: policy.DevicePolicy = policy.GPU, **changed: Any) -> Facts:
     base: dict[str, Any] = {
-        "tier": benchmark.tier_of(device, tier),
+        "tier": policy.tiers(device.kind)[tier],
         "device": device,
         "max_pairs": None,
         "numerics": policy.NUMERICS,

@@ -16,7 +16,7 @@ from kernelpilot_helpers.attempt.job import Job, JobCase, Limits, TensorSpec, Ti
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.executors import deploy
 from kernelpilot_helpers.executors.lab import encode_job, parse_raw
-from kernelpilot_helpers.runtime import procs, residency, tenancy
+from kernelpilot_helpers.runtime import procs, residency, tenancy, verify
 from kernelpilot_helpers.runtime.commands import Ticks
 from kernelpilot_helpers.runtime.gpu_bench import GpuBench, Plan
 from kernelpilot_helpers.runtime.gpu_timing import sized
@@ -76,6 +76,13 @@ def test_a_whole_gpu_job_times_captured_calls_and_reports_figures(runtime: Path,
     )  # fmt: skip
     assert (raw.died, kinds(raw), kinds(raw, "A")) == (None, set(), set())
     assert raw.env["gpu"] == "stand-in"
+    laps = {k for k in raw.env["phase_seconds"] if k.startswith("verify.")}
+    assert laps == {
+        f"verify.{part}" for part in (
+            "start", "contents", "arena", "fill", "warm", "want", "run", "faults", "digest", "measure", "capture",
+            "inventory",
+        )
+    }  # fmt: skip
     assert not [c for c in raw.checks if c.arm == "B" and c.where is not None]
     assert {c.probe for c in raw.checks} >= {"graph", "late", "timed"}
     r4 = [s for s in raw.samples if s.case_id == "r4_n64"]
@@ -161,10 +168,11 @@ def test_a_build_alone_needs_no_gpu(runtime: Path, tmp_path: Path) -> None:
 def test_a_hang_ends_within_its_limit_and_the_next_job_works(runtime: Path, tmp_path: Path) -> None:
     """Breaks when an endless call holds its job longer than its limit and two seconds, or the GPU for ever.
 
+    It hangs in its first call, which might still compile: without a sign of that, the limit is a call's all the same.
     The next job only checks: a foreign process on the GPU, which cannot spoil that, does not stop it.
     """
     hang = OPERATORS.replace("    residual[...]", "    while x is not None: pass\n    residual[...]", 1)
-    limits = Limits(call_s=1.0, build_s=1.0, wall_s=60.0, lock_s=30.0)
+    limits = Limits(call_s=1.0, build_s=30.0, wall_s=60.0, lock_s=30.0)
     raw = run(runtime, tmp_path / "a", phases=("verify",), b={"candidate.py": hang}, limits=limits)
     assert raw.died is not None
     assert (raw.died.arm, raw.died.stage, raw.died.timeout) == ("B", "call", True)
@@ -172,6 +180,82 @@ def test_a_hang_ends_within_its_limit_and_the_next_job_works(runtime: Path, tmp_
     after = run(runtime, tmp_path / "b", phases=("verify",), env={"CUDA_FAKE_PROCESSES": "1"})
     assert after.died is None
     assert after.checks
+
+
+SLEEPS = """
+import sys, time
+
+
+def inside(op):
+    frame = sys._getframe()
+    while frame is not None and frame.f_code.co_name != op:
+        frame = frame.f_back
+    return frame is not None
+
+
+""" + OPERATORS.replace("    residual[...]", "    while inside(OP): pass\n    residual[...]", 1)
+
+
+@needs_torch
+def test_a_hang_in_a_replay_takes_a_calls_limit_and_no_more(runtime: Path, tmp_path: Path) -> None:
+    """Breaks when what hangs in a graph only is waited for without a limit, or twice."""
+    limits = Limits(call_s=1.0, build_s=30.0, wall_s=60.0, lock_s=30.0)
+    raw = run(
+        runtime, tmp_path, phases=("verify", "time"), time=SHORT, limits=limits,
+        b={"candidate.py": SLEEPS.replace("OP", repr("replay"))},
+    )  # fmt: skip
+    assert raw.died is not None
+    assert (raw.died.arm, raw.died.stage, raw.died.timeout) == ("B", "call", True)
+    assert raw.died.log.startswith("no reply within 1.")
+    assert 1.0 <= raw.env["phase_seconds"]["verify"] < 1.0 + 2.0 + 3.0  # loading takes its time on a busy machine
+
+
+@needs_torch
+def test_a_first_call_that_compiles_gets_the_builds_limit(runtime: Path, tmp_path: Path) -> None:
+    """Breaks when a kernel that its first call compiles for longer than a call may last is called a hang."""
+    slow = """
+import os, time
+
+DONE = []
+
+
+def compiled():
+    for step in range(6 if not DONE else 0):
+        time.sleep(0.4)
+        folder = os.environ["TRITON_CACHE_DIR"]
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, f"{os.getpid()}-{step}.log"), "w") as file:
+            file.write("step")
+    DONE.append(1)
+
+
+""" + OPERATORS.replace("    residual[...]", "    compiled()\n    residual[...]", 1)
+    limits = Limits(call_s=1.0, build_s=30.0, wall_s=60.0, lock_s=30.0)
+    raw = run(runtime, tmp_path, phases=("verify",), b={"candidate.py": slow}, limits=limits)
+    assert raw.died is None
+    assert raw.env["phase_seconds"]["verify.warm"] > 2.4
+
+
+@pytest.mark.parametrize(
+    ("cores", "free", "phases", "told"),
+    [
+        (15, 100 << 30, ("verify", "time"), ["A", "B"]),
+        (2, 100 << 30, ("verify", "time"), []),
+        (15, 1 << 30, ("verify", "time"), []),
+        (15, 100 << 30, ("verify",), []),
+    ],
+)
+def test_the_pilots_workers_start_during_verification_where_there_is_room(
+    cores: int, free: int, phases: tuple[str, ...], told: list[str]
+) -> None:
+    """Breaks when contexts are made one after the other, or workers start that nobody uses or that find no memory."""
+    started: list[str] = []
+    session = SimpleNamespace(
+        gpu=True, cores=tuple(range(cores)), device=SimpleNamespace(free_bytes=lambda: free), arms={"A": "A", "B": "B"},
+        job={"phases": phases, "time": {"pairs": 2}}, cases=[case({"name": "x", "n": 4})],
+    )  # fmt: skip
+    verify.ahead(session, SimpleNamespace(early=started.extend))  # type: ignore[arg-type]
+    assert started == told
 
 
 def case(*tensors: dict[str, object]) -> object:

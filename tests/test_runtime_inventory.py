@@ -72,6 +72,51 @@ def test_a_decoy_of_a_librarys_name_owns_nothing(tmp_path: Path, name: str) -> N
     assert inventory.ours([name], tmp_path) == {name: False}
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi",
+        "_ZN2at6native12_GLOBAL__N_15indexIfEEvPT_",
+        "_ZN7cutlass7Kernel2I36cutlass_80_tensorop_bf16_s16816gemmEEvN5ParamsE",
+        "nvjet_tst_128x128_64x6_1x2_h_bz_coopA_NNT",
+        "memset",
+        "memcpy",
+        "graph",
+        "host function",
+    ],
+)
+def test_a_graphs_word_for_the_librarys_work_owns_nothing(tmp_path: Path, name: str) -> None:
+    """Breaks when a mangled name of the framework, or a kernel called memset, is taken for the candidate's own."""
+    (tmp_path / "decoy.so").write_bytes(b"\0" + name.encode() + b"\0")
+    assert inventory.ours([name], tmp_path) == {name: False}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "_ZN4mine39_GLOBAL__N__d364098d_7_tmpl_cu_acc5a52f6hiddenIfEEvPT_",
+        "_ZN55_GLOBAL__N__1234abcd_9_kernel_cu_00000000_11111111_99997softmaxEPf",
+        "_Z6scaledIN3c108BFloat16EEvPT_",
+        "_ZL9file_onlyPf",
+        "add_rmsnorm_kernel",
+    ],
+)
+def test_a_graphs_word_for_an_own_kernel_is_found(tmp_path: Path, name: str) -> None:
+    """Breaks when an honest candidate needs the profiler, which takes seconds."""
+    (tmp_path / "k.so").write_bytes(b"\0" + name.encode() + b"\0")
+    assert inventory.ours([name, name + "x"], tmp_path) == {name: True, name + "x": False}
+
+
+def test_mangled_names_are_taken_apart() -> None:
+    assert inventory.mangled_path("_ZN2at6native29vectorized_elementwise_kernelILi4EEEvi") == (
+        "at", "native", "vectorized_elementwise_kernel",
+    )  # fmt: skip
+    assert inventory.mangled_path("_ZN4mine12_GLOBAL__N_16hiddenEPf") == ("mine", "hidden")
+    assert inventory.mangled_path("_ZL4tilePf") == ("tile",)
+    assert inventory.mangled_path("_Z3rmsILi256EEvPKfPf") == ("rms",)
+    assert inventory.mangled_path("plain_kernel") == ()
+
+
 def test_an_own_kernel_may_take_the_frameworks_types(tmp_path: Path) -> None:
     """Breaks when an argument type of the framework makes an honest kernel a library's."""
     (tmp_path / "k.so").write_bytes(b"\0_Z6scaledIN3c108BFloat16EEvPT_\0")

@@ -43,6 +43,27 @@ def test_error_is_counted_in_units() -> None:
     assert s["nonfinite_equal"] and not s["exact"]
 
 
+def test_one_look_at_a_device_tells_what_many_tell_on_the_host() -> None:
+    """Breaks when figures taken at once differ from those taken one by one, also where they must be taken twice."""
+
+    class Remote(NumpyFrame):
+        device = "somewhere"
+
+    ref = np.linspace(-3.0, 3.0, 70 * 130).reshape(70, 130)
+    for spoil in (None, np.nan, np.inf):
+        got = (ref * (1 + 1e-6)).astype(np.float32)
+        if spoil is not None:
+            got[3, 4] = spoil
+        told = []
+        for frame in (F, Remote()):
+            with np.errstate(all="ignore"):
+                m = stats.measure(frame, got, want(ref))
+            told.append((m.max, m.rms, m.bias, stats.summary(frame, m, want(ref), stats.lean(m))))
+        assert told[0] == told[1]
+        assert told[0][3]["nonfinite_equal"] is (spoil is None)
+        assert math.isfinite(told[0][0])
+
+
 def test_ratios_divide_by_the_baselines_own_part_where_it_is_larger() -> None:
     w = want(np.full((64, 128), 1.0))
     base_got = np.full((64, 128), 1.0, np.float32)

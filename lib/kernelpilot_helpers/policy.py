@@ -124,13 +124,23 @@ class Policy:
     build_s: float = 120.0
     gpu_build_s: float = 300.0
     """A torch extension takes about 50 s, several sources more."""
-    gpu_sample_us: float = 1000.0
-    """A replay lasts at least this long: events tell about half a microsecond apart."""
+    gpu_job_s: float = 900.0
+    gpu_sample_us: float = 2000.0
+    """A replay lasts at least this long: work below ``gpu_clock_disagree_us`` can hide in 3 % of it."""
     gpu_zygote_pairs: int = 10
     gpu_clock_disagree: float = 0.03
     """As ``clock_disagree``, for device time: unjoined work shows as time that only the parent saw ..."""
     gpu_clock_disagree_us: float = 60.0
     """... beyond this, after the incumbent's own overhead."""
+    gpu_stamp_us: float = 2.0
+    """Between the GPU's own timer around a timed span and the span as the worker reports it, beyond what that
+    difference is for the incumbent: so much a span ..."""
+    gpu_stamp_events_us: float = 15.0
+    """The same for calls that could not be captured: the host submits the stamps one by one, and may be late ..."""
+    gpu_stamp_share: float = 0.02
+    """... and this share of the span; more is a lying clock."""
+    gpu_flush_share: float = 0.7
+    """A cache flush that takes less of the incumbent's flush than this was not one."""
     library_share: float = 0.10
     """Share of a call's GPU time that kernels of others may take where library calls are forbidden."""
     sanitize_s: float = 60.0

@@ -90,6 +90,10 @@ class Device:
     def reset_persisting_l2(self) -> None:
         """There is none."""
 
+    def persisting(self) -> str:
+        """Nothing ever is."""
+        return ""
+
     @contextlib.contextmanager
     def stream(self) -> Iterator[int]:
         """There is one stream."""

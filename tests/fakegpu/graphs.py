@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Callable
 from typing import Any
 
 from .cuda import Device
+from .stamps import PER_SPAN, WIDTH  # type: ignore[import-not-found]
+
+FLUSH_NS = 20_000
 
 
 class CaptureFault(Exception):
@@ -19,16 +23,26 @@ class CaptureFault(Exception):
 
 
 class Tape:
-    """Marks are readings of the clock."""
+    """Marks and stamps are readings of the clock."""
 
-    def __init__(self, clock: Callable[[], int]) -> None:
+    def __init__(self, clock: Callable[[], int], marks: Any = None) -> None:
         self.spans: list[tuple[int, int]] = []
         self.calls = 0
         self._clock = clock
         self._open = 0
+        self._stamps = 0 if marks is None else int(marks.data_ptr())
+
+    def _stamp(self, which: int) -> None:
+        if self._stamps:
+            at = self._stamps + WIDTH * (PER_SPAN * len(self.spans) + which)
+            ctypes.c_int64.from_address(at).value = self._clock()
 
     def flush(self) -> None:
-        """No cache to fill."""
+        """No cache to fill; it takes a moment all the same, so that a short one can be told."""
+        self._stamp(0)
+        until = self._clock() + FLUSH_NS
+        while self._clock() < until:
+            pass
 
     def touch(self, tensor: Any) -> None:
         """No cache to fill."""
@@ -41,6 +55,7 @@ class Tape:
 
     def begin(self) -> None:
         """A span begins."""
+        self._stamp(1)
         self._open = self._clock()
 
     def call_done(self) -> None:
@@ -49,21 +64,24 @@ class Tape:
 
     def end(self) -> None:
         """The span ends."""
-        self.spans.append((self._open, self._clock()))
+        last = self._clock()
+        self._stamp(2)
+        self.spans.append((self._open, last))
 
 
 class Program:
     """A body to run again."""
 
-    def __init__(self, body: Callable[[Tape], None], clock: Callable[[], int]) -> None:
+    def __init__(self, body: Callable[[Tape], None], clock: Callable[[], int], marks: Any = None) -> None:
         self.kernels = 1
         self.names: tuple[str, ...] = ()
         self._body = body
         self._clock = clock
+        self._marks = marks
 
     def replay(self) -> list[int]:
         """Nanoseconds of each span."""
-        tape = Tape(self._clock)
+        tape = Tape(self._clock, self._marks)
         self._body(tape)
         return [b - a for a, b in tape.spans]
 
@@ -71,7 +89,7 @@ class Program:
         """Nothing is held."""
 
 
-def record(device: Device, body: Callable[[Tape], None]) -> Program:
+def record(device: Device, body: Callable[[Tape], None], marks: Any = None) -> Program:
     """The body as a program. Raises CaptureFault for a body that makes no call or raises."""
     clock = time.perf_counter_ns
     tape = Tape(clock)
@@ -83,9 +101,9 @@ def record(device: Device, body: Callable[[Tape], None]) -> Program:
         raise CaptureFault(*((code, text) if head == "capture" else ("capture.failed", str(error)))) from error
     if not tape.calls:
         raise CaptureFault("capture.empty", "no call was made")
-    return Program(body, clock)
+    return Program(body, clock, marks)
 
 
-def play(device: Device, body: Callable[[Tape], None]) -> list[int]:
+def play(device: Device, body: Callable[[Tape], None], marks: Any = None) -> list[int]:
     """The same without a capture."""
-    return Program(body, time.perf_counter_ns).replay()
+    return Program(body, time.perf_counter_ns, marks).replay()

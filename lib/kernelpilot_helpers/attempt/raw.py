@@ -150,6 +150,13 @@ class Samples(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """GPU only: SM clock read right after each block, so that times can be held against cycles."""
     cpu_ns: tuple[int, ...] = ()
     """Processor time the kernel charged the worker from each block's command to the next command; may be absent."""
+    groups: int = 0
+    """GPU only: timed spans a block; the cache is flushed before each."""
+    stamp_ns: tuple[int, ...] = ()
+    """GPU only: what ``ns`` would be by stamps of the GPU's own timer around the spans, which the oracle reads: more,
+    by the gaps between a stamp and a span's mark. Absent where stamps were missing."""
+    flush_ns: tuple[int, ...] = ()
+    """GPU only, a block: from the stamps before the flushes to those before the spans."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -170,7 +177,7 @@ class KernelUse(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     name: str
     count: int
     ns: int
-    """Summed over ``count``."""
+    """Summed over ``count``; 0 where the name was read off the captured graph."""
     ours: bool
     """Its code lies in an artefact that this arm built."""
 

@@ -1,7 +1,7 @@
 """Is the candidate faster? Pure statistics over the samples of ``raw.json``: data in, a Bench out."""
 
 from .bench import FORMAT, OWNER, VERSION, Bench, CaseBench, Interval, Verdict, dump, parse
-from .booking import BOOKING_KEYS, booking
+from .booking import BOOKING_KEYS, booking, moved
 from .clock import suspicions
 from .crossover import Fit, fit, sign_p, t_quantile
 from .fastest import Fastest, against_fastest
@@ -11,13 +11,11 @@ from .physics import cold_bytes
 from .resample import Gate, Pool, gate, pool_of
 from .same import identical, identical_bench
 from .table import Cell, Table, pair_values, refuse, tabulate
-from .tiers import GPU_TIERS, tier_of
 from .verdict import judge
 
 __all__ = [
     "BOOKING_KEYS",
     "FORMAT",
-    "GPU_TIERS",
     "OWNER",
     "VERSION",
     "Bench",
@@ -43,6 +41,7 @@ __all__ = [
     "identical",
     "identical_bench",
     "judge",
+    "moved",
     "pair_values",
     "parse",
     "pool_of",
@@ -51,5 +50,4 @@ __all__ = [
     "suspicions",
     "t_quantile",
     "tabulate",
-    "tier_of",
 ]

@@ -13,12 +13,7 @@ from kernelpilot_helpers.units import micros
 
 CONSTANT_BLOCKS = 8
 """So many blocks that all last the same number of nanoseconds were not read off a clock."""
-CHEAT, SUSPECT = "cheat.clock", "suspect.clock"
-GPU_DISAGREE = 0.03
-"""GPU: device time and the parent's wall clock may differ by this share of a block beyond the incumbent's own
-overhead (flushes between groups, start and end of a replay), which is the same for both arms ..."""
-GPU_DISAGREE_US = 60.0
-"""... or by this much: waking a process and waiting for its context to end stray by less."""
+CHEAT, SUSPECT, FLUSH = "cheat.clock", "suspect.clock", "cheat.flush"
 BACKWARD_NS = 1000
 """A block may not outlast the parent's span around it; this much is left to two readings of one clock."""
 
@@ -75,7 +70,7 @@ def _hides(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> bool:
     """
     share, least_us = policy.clock_disagree, policy.clock_disagree_us
     if _on_gpu(b):
-        share, least_us = GPU_DISAGREE, GPU_DISAGREE_US
+        share, least_us = policy.gpu_clock_disagree, policy.gpu_clock_disagree_us
     limit = max(share * median(t for s in b for t in s.ns), least_us * 1000)
     of_a, of_b = _overheads(a), _overheads(b)
     if median(of_b) - of_a[len(of_a) * 9 // 10] <= limit:
@@ -107,6 +102,43 @@ def _hidden(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> str:
     return f"the kernel charged {_us(mine)} a block beyond the worker's own clock, {_us(usual)} for the incumbent"
 
 
+def _unseen(item: Samples) -> float:
+    """What the GPU's own timer saw of a span beyond what the worker reports: median, nanoseconds."""
+    return median(s - t for s, t in zip(item.stamp_ns, item.ns, strict=True)) / max(item.groups, 1)
+
+
+def _stamped(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> str:
+    """Spans of arm B that are longer by the GPU's own timer than it reports.
+
+    Launch gaps between a stamp and a span's mark are the incumbent's as well, to be exceeded in most pairs.
+    """
+    of_a = {s.pair: s for s in a if s.stamp_ns}
+    both = [(of_a[s.pair], s) for s in b if s.pair in of_a]
+    if any(not s.stamp_ns for _, s in both):
+        return "the GPU's own timer did not see every block"
+    flags = []
+    for mine, other in both:
+        beyond = _unseen(other) - _unseen(mine)
+        span = median(other.ns) / max(other.groups, 1)
+        least_us = policy.gpu_stamp_us if other.method == "graph" else policy.gpu_stamp_events_us
+        flags.append(beyond > least_us * 1000 + policy.gpu_stamp_share * span)
+    if not flags or not _most(flags):
+        return ""
+    seen = median(t for _, s in both for t in s.stamp_ns)
+    said = median(t for _, s in both for t in s.ns)
+    return f"the GPU's own timer says {_us(seen)} a block, the worker's events {_us(said)}"
+
+
+def _unflushed(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> str:
+    """Flushes of the cache that end much sooner in arm B, in most pairs."""
+    of_a = {s.pair: median(s.flush_ns) for s in a if s.flush_ns}
+    both = [(of_a[s.pair], median(s.flush_ns)) for s in b if s.flush_ns and s.pair in of_a]
+    if not both or not _most([y < policy.gpu_flush_share * x for x, y in both]):
+        return ""
+    usual, mine = median(x for x, _ in both), median(y for _, y in both)
+    return f"the cache was flushed in {_us(mine)} a block, in {_us(usual)} for the incumbent"
+
+
 def _unread(items: Sequence[Samples]) -> str:
     """Why these ticks or walls are no measurement at all, whatever the other arm's are."""
     if text := _dead(items):
@@ -115,6 +147,8 @@ def _unread(items: Sequence[Samples]) -> str:
         return "not every block was timed by the parent's clock"
     if any(len(s.cpu_ns) not in (0, len(s.ns)) for s in items):
         return "not every block has its processor time"
+    if any(len(more) not in (0, len(s.ns)) for s in items for more in (s.stamp_ns, s.flush_ns)):
+        return "not every block has its stamps"
     return _said(items) if _most([_backward(s) for s in items]) else ""
 
 
@@ -123,6 +157,10 @@ def _case(a: Sequence[Samples], b: Sequence[Samples], policy: Policy) -> tuple[s
     of_a, of_b = _unread(a), _unread(b)
     if of_a or of_b:
         return of_a, of_b, SUSPECT if of_a else CHEAT
+    if text := _stamped(a, b, policy):
+        return "", text, CHEAT
+    if text := _unflushed(a, b, policy):
+        return "", text, FLUSH
     if _hides(a, b, policy):
         return "", f"{_said(b)}; the incumbent's own overhead does not explain it", CHEAT
     if text := _hidden(a, b, policy):
@@ -138,10 +176,12 @@ def suspicions(
 ) -> tuple[Finding, ...]:
     """Faults of the clocks, case by case; empty means that both clocks tell one story.
 
-    GPU samples (``method`` given) hold device time, the parent's wall clock and no processor time.
+    GPU samples (``method`` given) hold device time, the parent's wall clock and no processor time, and the GPU's own
+    timer around the spans and flushes.
 
     ``cheat.clock`` (arm B): ticks that are zero, constant, longer than the parent's span, or short of it, or of the
-    processor time charged, by more than the incumbent's overhead explains. ``suspect.clock``: a busy machine, or
+    processor time charged, or of the GPU's own timer, by more than the incumbent's overhead explains.
+    ``cheat.flush`` (arm B): the cache was not flushed before its calls. ``suspect.clock``: a busy machine, or
     the incumbent's; measure again.
     """
     groups: defaultdict[str, dict[str, list[Samples]]] = defaultdict(lambda: {arm: [] for arm in arms})
@@ -155,6 +195,6 @@ def suspicions(
         if of_a:
             found.append(Finding(code=SUSPECT, text=f"arm {arms[0]}: {of_a}", case_id=case, arm=arms[0]))
         if of_b:
-            text = of_b if code == CHEAT else f"arm {arms[1]}: {of_b}"
+            text = of_b if code in (CHEAT, FLUSH) else f"arm {arms[1]}: {of_b}"
             found.append(Finding(code=code, text=text, case_id=case, arm=arms[1]))
     return tuple(found)

@@ -12,7 +12,7 @@ from kernelpilot_helpers.contract import dtypes
 from kernelpilot_helpers.contract.document import refuse
 from kernelpilot_helpers.contract.model import Case, Contract
 from kernelpilot_helpers.contract.owners import CASES
-from kernelpilot_helpers.contract.rules import device
+from kernelpilot_helpers.contract.rules import UNCAPTURED, device
 from kernelpilot_helpers.contract.sizes import axis_faults, constraint_faults, layout
 from kernelpilot_helpers.contract.tensors import flags_of
 from kernelpilot_helpers.contract.walk import Walk, show
@@ -108,6 +108,8 @@ def case_faults(case: Case, contract: Contract) -> Iterator[str]:
         yield f"case_id {case.case_id!r}: {EDGE_PREFIX} is kept for generated edge cases"
     if case.calls < 1:
         yield f"calls = {case.calls}: want launches per model step, at least 1"
+    if case.decide == "chained" and contract.call.graph == "never":
+        yield f'decide = "chained": {UNCAPTURED}'
     yield from _flag_faults(case, contract)
     yield from _tensor_faults(case, contract)
     sizes, faults = axis_faults(contract.axes, case.axes)

@@ -20,6 +20,7 @@ from kernelpilot_helpers.contract.model import (
     Target,
     Task,
     Tensor,
+    Timing,
 )
 from kernelpilot_helpers.contract.owners import CONTRACT
 from kernelpilot_helpers.contract.tensors import tensors_faults
@@ -92,6 +93,7 @@ def _meaning(good: dict[str, Any]) -> Iterator[str]:
         ("reference", Reference, rules.reference_faults),
         ("baseline", tuple[Baseline, ...], lambda b: rules.baseline_faults(b, target)),
         ("numerics", NumericsSpec, rules.numerics_faults),
+        ("timing", Timing, lambda t: rules.timing_faults(t, _part(good, "call", Call))),
         ("objective", Objective, lambda o: rules.objective_faults(o, target)),
     )
     for key, kind, check in checks:

@@ -21,6 +21,7 @@ from kernelpilot_helpers.contract.model import (
     Reference,
     Target,
     Task,
+    Timing,
 )
 from kernelpilot_helpers.contract.walk import show
 from kernelpilot_helpers.errors import BadRecord
@@ -165,6 +166,20 @@ def call_faults(call: Call, target: Target | None = None) -> Iterator[str]:
         yield f'call.stages = {show(list(call.stages))}: want some of "prepare", "plan", then "entry"'
     if call.timed != ("entry",):
         yield f'call.timed = {show(list(call.timed))}: want ["entry"]'
+
+
+UNCAPTURED = 'a chain of calls is one CUDA graph, and call.graph = "never" forbids capture'
+
+
+def timing_faults(timing: Timing, call: Call | None) -> Iterator[str]:
+    """What is measured only by replaying a graph cannot be asked of a candidate that may never be captured."""
+    if call is None or call.graph != "never":
+        return
+    for regime, figure in timing.decide.items():
+        if figure == "chained":
+            yield f'timing.decide.{regime} = "chained": {UNCAPTURED}'
+    if "chained" in timing.report:
+        yield f'timing.report = {show(list(timing.report))}: without "chained": {UNCAPTURED}'
 
 
 def objective_faults(objective: Objective, target: Target | None) -> Iterator[str]:

@@ -6,11 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from kernelpilot_helpers.attempt.raw import Check, KernelUse, Raw
+from kernelpilot_helpers.policy import POLICY
 
 from .outcome import Expectation, Finding
 
-FOREIGN_SHARE = 0.10
-"""More of a call's GPU time than this in kernels, copies and fills that the candidate did not build: a fig leaf."""
 LIBRARY = "policy.library_call"
 SANITIZER = "memory.sanitizer"
 UNFINISHED = "sanitizer.unfinished"
@@ -62,14 +61,16 @@ def _foreign(uses: Sequence[KernelUse]) -> tuple[float, str]:
     longest = sorted(spent, key=lambda name: (-spent[name], name))
     more = f" and {len(longest) - NAMED} more" if len(longest) > NAMED else ""
     named = ", ".join(_short(name) for name in longest[:NAMED]) + more
-    return (sum(spent.values()) / total if total else 0.0), named
+    if not total:  # names read off a graph have no duration: they say something only where all are the arm's own
+        return float(bool(spent)), named
+    return sum(spent.values()) / total, named
 
 
 def _shares(raw: Raw, arm: str) -> Iterator[tuple[str, str]]:
     """(case, words) where too much of the time is not the candidate's own."""
     for case, uses in _cases(raw, arm).items():
         share, named = _foreign(uses)
-        if share > FOREIGN_SHARE:
+        if share > POLICY.library_share:
             yield case, f"{share * 100:.0f} % of the GPU time is in what this candidate did not build: {named}"
 
 

@@ -128,6 +128,12 @@ def _regular(bad: Sequence[Judged], good: Sequence[Judged]) -> bool:
     return any(count >= right[key] for key, count in wrong.items())
 
 
+def _remembered(bad: Sequence[Judged]) -> bool:
+    """The very first checked call gave what a call before it (the warm-up on a GPU) had answered to other content."""
+    first = [j for j in bad if j.first]
+    return any(j.check.note.startswith("stale") and not j.has("unwritten") and not j.has("nonfinite") for j in first)
+
+
 def _kind(bad: Sequence[Judged]) -> tuple[str, str]:
     if any(j.has("unwritten") for j in bad):
         return "wrong.unwritten", "part of the output was never written"
@@ -162,6 +168,8 @@ def name(bad: Sequence[Judged], good: Sequence[Judged], expectation: Expectation
     if _only_edges(bad, good, expectation.edge_cases):
         cases = ", ".join(sorted({j.check.case_id for j in bad}))
         return "wrong.shape", f"right on the workload's shapes, wrong on edge or held-out ones: {cases}"
+    if _remembered(bad):
+        return "cheat.cache", "calls on new content give an old answer"
     return _kind(bad)
 
 

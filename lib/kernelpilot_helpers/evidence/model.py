@@ -11,6 +11,7 @@ from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.contract.model import Case, Contract, Lock
 from kernelpilot_helpers.correctness import Verification
 from kernelpilot_helpers.dispatcher import Table
+from kernelpilot_helpers.evidence.gpu_run import GpuRun
 from kernelpilot_helpers.ledger import Idea, Row
 from kernelpilot_helpers.records import Fault
 
@@ -152,6 +153,7 @@ class RunFacts:
     """Seeds a case of the verify phase; 0 when the job does not verify."""
     recheck_share: float = 0.0
     """Share of timed blocks whose outputs were compared; 0 when the job does not time."""
+    gpu: GpuRun = GpuRun()  # noqa: RUF009 - frozen
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,8 +8,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from kernelpilot_helpers import benchmark, correctness, records
+from kernelpilot_helpers.attempt.raw import FigureTime, GpuLook, Residency
 from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.evidence import files
+from kernelpilot_helpers.evidence.gpu_run import GpuRun
 from kernelpilot_helpers.evidence.model import RunFacts
 
 RUNS = "artifacts/runs"
@@ -58,6 +60,9 @@ class _Job(msgspec.Struct, kw_only=True):
 class _Raw(msgspec.Struct, kw_only=True):
     framework: str = ""
     env: dict[str, Any]
+    figures: tuple[FigureTime, ...] = ()
+    residency: tuple[Residency, ...] = ()
+    gpu: tuple[GpuLook, ...] = ()
 
 
 def collect(root: Path) -> dict[str, RunFacts]:
@@ -93,6 +98,7 @@ def load(folder: Path) -> RunFacts:
         arms=tuple(arm.name for arm in job.arms) if job else (),
         seeds=job.verify.seeds if job and job.verify else 0,
         recheck_share=job.time.recheck_share if job and job.time else 0.0,
+        gpu=GpuRun(figures=raw.figures, residency=raw.residency, looks=raw.gpu) if raw else GpuRun(),
     )
 
 

@@ -25,7 +25,7 @@ ASK = f"{RLCR} evidence"
 END = f"{RLCR} stop --why TEXT"
 """Ends a loop as STOP, for whoever wants no more of it; COMPLETE is for work whose evidence is whole."""
 TRIED = ("attempt", "recheck")
-VOID = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence", "suspect")
+VOID = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence", "suspect", "gpu", "clock")
 """Reason codes that say nothing about the candidate: such a row is no evidence of a weak round.
 
 The codes after which the referee lets the same tree be attempted again; it stands right of this word.

@@ -15,6 +15,7 @@ from kernelpilot_helpers.gate.final_facts import (
     bench_of,
     cite,
     direct_run,
+    direct_runs,
     ratio,
     reviewer_of,
     sure,
@@ -124,8 +125,15 @@ def _rms(facts: FinalFacts, case: JobCase, judged: Verification) -> tuple[str, s
 
 
 def benchmark(facts: FinalFacts) -> str:
-    """Times of the baseline and of the selected version, case by case, from the direct run."""
-    run = direct_run(facts.evidence, facts.best)
+    """Times of each baseline and of the selected version, case by case, from the direct runs."""
+    known = [direct_run(facts.evidence, facts.best)]
+    if facts.several:
+        known = list(direct_runs(facts.evidence, facts.best)) or known
+    named = [one.id if facts.several else "Baseline" for one in facts.contract.baseline]
+    return "\n".join(_direct(facts, run, name) for run, name in zip(known, named, strict=False))
+
+
+def _direct(facts: FinalFacts, run: str, name: str) -> str:
     bench = bench_of(facts.evidence, run)
     if bench is None:
         return f"There is no direct run of {facts.best.version} against the baseline.\n"
@@ -133,7 +141,7 @@ def benchmark(facts: FinalFacts) -> str:
         f"{bench.pairs} cross-over pairs, objective {bench.objective}, intervals at "
         f"{sure(facts.evidence, facts.best, run)}; times are medians in us a call {cite(run)}"
     )
-    columns = ("Case", "Kind", "Baseline us", f"{facts.best.version} us", "Speed-up [CI]", "Run")
+    columns = ("Case", "Kind", f"{name} us", f"{facts.best.version} us", "Speed-up [CI]", "Run")
     body = [
         (
             case.case_id,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kernelpilot_helpers import ledger, tables
 from kernelpilot_helpers.dispatcher import CODE_PATH, TABLE_PATH
-from kernelpilot_helpers.gate import done
+from kernelpilot_helpers.gate import done, final_gpu
 from kernelpilot_helpers.gate import final_matrices as matrices
 from kernelpilot_helpers.gate.final_facts import (
     FINAL_PATH,
@@ -17,6 +17,7 @@ from kernelpilot_helpers.gate.final_facts import (
     amendments_of,
     cite,
     direct_run,
+    direct_runs,
     figure_faults,
     fine,
     sure,
@@ -62,7 +63,10 @@ def _result(facts: FinalFacts) -> str:
     over = best.vs_baseline
     if over is not None:
         shown = ledger.interval(over, sure(facts.evidence, best, run))
-        lines.append(f"- Against the baseline: {times(over.speedup)}, {shown} {cite(run)}")
+        whom = "the fastest baseline of each case" if facts.several else "the baseline"
+        told = " ".join(map(cite, direct_runs(facts.evidence, best))) if facts.several else cite(run)
+        lines.append(f"- Against {whom}: {times(over.speedup)}, {shown} {told}")
+    lines += [decided] if (decided := final_gpu.decided_by(facts)) else []
     lines += [f"- {_target(facts, run)}", f"- {_stop(facts)}"]
     if facts.on_cpu:
         lines.append(f"- {CPU.note}")
@@ -126,7 +130,7 @@ SECTIONS: tuple[tuple[str, Callable[[FinalFacts], str]], ...] = (
     ("Dispatcher", _dispatcher),
     ("Tuning", matrices.tuning),
     ("Correctness matrix", matrices.correctness),
-    ("Benchmark matrix", matrices.benchmark),
+    ("Benchmark matrix", lambda facts: matrices.benchmark(facts) + final_gpu.figures(facts)),
     ("Unsupported regimes", matrices.unsupported),
     ("What was tried and rejected", matrices.rejected),
     ("Environment", matrices.environment),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kernelpilot_helpers import plan
+from kernelpilot_helpers.contract import device
 from kernelpilot_helpers.contract.model import Contract
 from kernelpilot_helpers.evidence.model import MISSING, Evidence, LoopFacts
 from kernelpilot_helpers.gate import facts
@@ -42,6 +43,8 @@ def _before_lock(evidence: Evidence) -> str:
     stubs = [path for path in _written_by_hand(contract) if STUB in evidence.files.get(path, "")]
     if stubs:
         return f"write {' and '.join(stubs)}, still a stub; the lock comes after it"
+    if device(contract.target) == "gpu":
+        return f"kernelpilot lock  # it measures, so on a machine with the {contract.target.gpu}"
     return "kernelpilot lock"
 
 

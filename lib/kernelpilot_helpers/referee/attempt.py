@@ -9,9 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
-from kernelpilot_helpers import ledger, policy, proc, records
+from kernelpilot_helpers import ledger, proc, records
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.ledger.model import Motivation, Row
@@ -21,7 +19,7 @@ from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.runs import Intent
 from kernelpilot_helpers.referee.workspace import Workspace
 
-REPEATABLE = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence", "suspect")
+REPEATABLE = ("interrupted", "harness", "oracle", "incumbent", "machine", "evidence", "suspect", "gpu", "clock")
 """Reason codes that say nothing about the candidate: the same tree may be attempted again without ``--again``."""
 
 
@@ -54,7 +52,7 @@ class Recorded:
 def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measure.Say) -> Recorded:
     """Measure one variant and record the verdict. Raises KernelPilotError when no verdict can be recorded."""
     ws = workspace.open_repo(start)
-    _require_pairs(request)
+    _require_pairs(ws, request)
     variant = sources.choose_variant(ws, request.variant)
     path = f"{ws.variants}/{variant}"
     tree = request.tree or proc.snapshot(ws.root, path)
@@ -72,19 +70,17 @@ def attempt(start: Path, request: Request, *, lab: Lab, clock: Clock, say: measu
         intent = intent_for(ws, request, variant, tree, clock, recheck=earlier is not None)
         records.crash_point("attempt.committed")
         bench = measure.Bench(workspace=ws, lab=lab, clock=clock, say=say)
-        floor, floor_runs = measure.ensure_floor(bench, intent)
-        intent = msgspec.structs.replace(intent, bias_bound=floor.bias_bound, unfit=floor.unfit)
-        outcome, made = measure.measure(bench, intent)
-        row = rows.make_row(ws, intent, outcome, [*floor_runs, *made], clock)
+        outcome, intent, made = measure.with_floor(bench, intent)
+        row = rows.make_row(ws, intent, outcome, made, clock)
         records.append(ws.root / ledger.LINEAGE_PATH, row, ledger.LINEAGE, chained=True)
         records.crash_point("attempt.row")
         recover.finish(workspace.open_repo(start), row)
     return Recorded(row=row, outcome=outcome, notes=tuple(notes))
 
 
-def _require_pairs(request: Request) -> None:
+def _require_pairs(ws: Workspace, request: Request) -> None:
     """A look that the tier does not have is refused before anything is measured."""
-    first = policy.TIERS[request.tier].looks[0]
+    first = ws.tier(request.tier).looks[0]
     if request.max_pairs is not None and request.max_pairs < first:
         what = f"--max-pairs {request.max_pairs}: the {request.tier} tier's first look has {first} pairs"
         raise Refused(what, fix=f"give --max-pairs {first} or more, or --tier screen")

@@ -8,6 +8,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -100,12 +101,24 @@ def job() -> Job:
 def here(environ: Mapping[str, str] | None = None) -> tuple[str, str] | None:
     """(UUID, driver) of the GPU that a job would use, as nvidia-smi tells it; None where it cannot be told."""
     environ = os.environ if environ is None else environ
+    return choose(_listing(os.environ.get("PATH", "")), environ.get("CUDA_VISIBLE_DEVICES", ""))
+
+
+@lru_cache(maxsize=4)
+def _listing(path: str) -> str:  # noqa: ARG001 - another search path may find another program
+    """nvidia-smi takes a good part of a second, and one command may judge a hundred rows."""
     argv = ["nvidia-smi", "--query-gpu=uuid,driver_version", "--format=csv,noheader"]
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=20, check=True)
+        return subprocess.run(argv, capture_output=True, text=True, timeout=20, check=True).stdout
     except (OSError, subprocess.SubprocessError):
-        return None
-    return choose(done.stdout, environ.get("CUDA_VISIBLE_DEVICES", ""))
+        return ""
+
+
+def best_here(kind: str) -> dict[str, float]:
+    """What this machine's GPU was measured to do at best; empty on a CPU and where nobody measured. Decides nothing."""
+    gpu = here() if kind == "gpu" else None
+    found = cached(*gpu) if gpu is not None else None
+    return dict(found.values) if found is not None else {}
 
 
 def choose(listing: str, visible: str) -> tuple[str, str] | None:

@@ -39,11 +39,15 @@ __all__ = [
 
 
 def phases(tier: policy.Tier, device: policy.DevicePolicy, role: RunRole) -> tuple[Phase, ...]:
-    """What the job of one role does. A claim on a GPU is looked at by the sanitizer, once."""
+    """What the job of one role does.
+
+    On a GPU a claim is looked at by the sanitizer, once, and a confirmation also measures the figures to report.
+    """
     if role in ("more", "baseline"):
         return ("time",)
-    watched = role == "main" and tier.name == policy.CLAIM.name and device.kind == "gpu"
-    return ("verify", "time", "sanitize") if watched else ("verify", "time")
+    if device.kind == "gpu" and role == "main" and tier.name == policy.CLAIM.name:
+        return ("verify", "time", "sanitize")
+    return ("verify", "time", "figures") if device.kind == "gpu" and role == "confirm" else ("verify", "time")
 
 
 def expected(facts: Facts, role: RunRole) -> correctness.Expectation:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from kernelpilot_helpers import benchmark, correctness, policy
@@ -26,6 +26,8 @@ class Floor:
 
     bias_bound: float
     unfit: str
+    booking: dict[str, Any] = field(default_factory=dict)
+    """Of the youngest control: where the jobs that are judged by it must have run."""
 
 
 def utc_now() -> dt.datetime:
@@ -65,6 +67,7 @@ def judge(workspace: Workspace, raw: Raw, *, run: str, at: str) -> FloorRecord:
         point=found.point,
         fit=found.fit,
         reason=found.reason,
+        cases=found.cases,
     )
 
 
@@ -85,10 +88,16 @@ def expectation(workspace: Workspace) -> correctness.Expectation:
     )
 
 
-def usable(records: Sequence[FloorRecord], *, boot_id: str, now: dt.datetime) -> list[FloorRecord]:
-    """Controls of this boot that are young enough and fit: an unfit one says what the machine was like, then."""
+def usable(
+    records: Sequence[FloorRecord], *, boot_id: str, now: dt.datetime, like: Mapping[str, Any] | None = None
+) -> list[FloorRecord]:
+    """Controls of this boot that are young enough and fit: an unfit one says what the machine was like, then.
+
+    ``like`` is the booking of a job just made here: controls of another GPU, driver or Python are none of its.
+    """
     limit = now - dt.timedelta(minutes=policy.POLICY.aa_minutes)
-    return [r for r in records if r.fit and r.booking.get("boot_id") == boot_id and _when(r.at) >= limit]
+    young = [r for r in records if r.fit and r.booking.get("boot_id") == boot_id and _when(r.at) >= limit]
+    return [r for r in young if like is None or not benchmark.moved(r.booking, like)]
 
 
 def _when(at: str) -> dt.datetime:
@@ -105,4 +114,4 @@ def pooled(records: Sequence[FloorRecord]) -> Floor:
     last = max(records, key=lambda r: r.at)
     same = [r for r in records if r.booking == last.booking]
     bias = abs(sum(r.point for r in same) / len(same))
-    return Floor(bias_bound=bias, unfit="" if last.fit else last.reason)
+    return Floor(bias_bound=bias, unfit="" if last.fit else last.reason, booking=last.booking)

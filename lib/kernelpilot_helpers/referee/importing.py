@@ -72,15 +72,14 @@ def _require_ours(ws: Workspace, bundle: Bundle, folder: Path) -> None:
     if incumbent != bundle.intent.incumbent:
         what = f"it was measured against {bundle.intent.incumbent}; the incumbent is {incumbent} now"
         raise NotComparable(what, where=str(folder), fix=fix)
-    pairs = fixed_pairs(bundle.intent.tier, bundle.intent.max_pairs)
     for part in bundle.parts:
         job = records.read_bytes(folder / "jobs" / part.name / "job.json", fix=fix)
         with tempfile.TemporaryDirectory() as tmp:
-            asked = question(ws, bundle.intent, part.role, f"{bundle.intent.label}/{part.name}", pairs)
+            asked = question(ws, bundle.intent, part.role, f"{bundle.intent.label}/{part.name}", part.which)
             ours = encode_job(jobs.make(ws, asked, Path(tmp) / "job"))
         if not records.sha256(job) == part.job_sha256 == records.sha256(ours):
             raise NotComparable(f"job {part.name} is not the one that this repo asks for", where=str(folder), fix=fix)
-    if tuple(p.role for p in bundle.parts) != roles(ws, bundle.intent):
+    if tuple((p.role, p.which) for p in bundle.parts) != roles(ws, bundle.intent):
         raise NotComparable("its jobs are not the ones that this repo asks for", where=str(folder), fix=fix)
 
 
@@ -113,7 +112,7 @@ def _judged(
         if part.role == "floor":
             control = floor.judge(ws, raw, run="", at=_ended(raw, clock))
             found = floor.pooled([control])
-            pairs = fixed_pairs(intent.tier, intent.max_pairs)
+            pairs = fixed_pairs(ws, intent)
             intent = msgspec.structs.replace(intent, bias_bound=found.bias_bound, unfit=found.unfit, max_pairs=pairs)
             continue
         _same_booking(control, raw, folder)

@@ -21,14 +21,8 @@ ArmName = Literal["A", "B", "Z"]
 ENTRY = "candidate.py:entry"
 GIB = 2**30
 
-# To be moved to ``policy``: what a GPU needs otherwise than a CPU.
-GPU_BUILD_S = 300.0
-"""A torch extension takes 50 s by itself, and a template-heavy one several times that."""
-GPU_JOB_S = 900.0
-GPU_SAMPLE_US = 1000.0
-"""A replay lasts so long that the event clock's step (about half a microsecond) is under 0.1 % of it."""
-GPU_ZYGOTE_PAIRS = 10
-"""Importing torch takes 4 s; the children that it forks have touched no GPU and are fresh there."""
+ARMS_MAX = 3
+"""A, B and Z: what one arm's memory holds may not depend on how many there are, or an A/A control has other blocks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -118,7 +112,7 @@ def make(workspace: Workspace, question: Question, workdir: Path) -> Job:
         stop_if_identical=question.stop_if_identical,
         time=_time(question, gpu=gpu) if "time" in question.phases else None,
         verify=VerifySpec(seeds=question.seeds) if "verify" in question.phases else None,
-        limits=_gpu_limits(made.target, len(arms)) if gpu else _limits(),
+        limits=_gpu_limits(made.target) if gpu else _limits(),
     )
 
 
@@ -149,13 +143,14 @@ def _limits() -> Limits:
     return Limits(build_s=policy.POLICY.build_s, call_s=policy.POLICY.call_s, wall_s=policy.POLICY.job_s)
 
 
-def _gpu_limits(target: Target, arms: int) -> Limits:
-    """All arms keep their tensors on the GPU at once, so each may take its share of the contract's memory."""
+def _gpu_limits(target: Target) -> Limits:
+    """All arms keep their tensors on the GPU at once, so each may take a third of the contract's memory."""
     return Limits(
-        build_s=GPU_BUILD_S,
+        build_s=policy.POLICY.gpu_build_s,
         call_s=policy.POLICY.call_s,
-        wall_s=GPU_JOB_S,
-        arena_bytes=int(target.memory_gib * GIB / max(arms, 1)),
+        wall_s=policy.POLICY.gpu_job_s,
+        arena_bytes=int(target.memory_gib * GIB / ARMS_MAX),
+        sanitize_s=policy.POLICY.sanitize_s,
         lock_s=policy.POLICY.lock_s,
     )
 
@@ -166,8 +161,8 @@ def _time(question: Question, *, gpu: bool) -> TimeSpec:
         pairs=question.pairs,
         first_pair=question.first_pair,
         blocks=question.blocks,
-        sample_us=GPU_SAMPLE_US if gpu else usual.sample_us,
-        zygote_pairs=GPU_ZYGOTE_PAIRS if gpu else usual.zygote_pairs,
+        sample_us=policy.POLICY.gpu_sample_us if gpu else usual.sample_us,
+        zygote_pairs=policy.POLICY.gpu_zygote_pairs if gpu else usual.zygote_pairs,
         recheck_share=policy.POLICY.recheck_share,
     )
 

@@ -37,7 +37,7 @@ class Judged:
 
 def tier(ws: Workspace) -> policy.Tier:
     """How much a tune job measures on the contract's device."""
-    return policy.tiers(ws.device.kind)[policy.ACCEPT.name]
+    return ws.tier(policy.ACCEPT.name)
 
 
 def timing_held_out(ws: Workspace) -> Workspace:
@@ -64,6 +64,7 @@ def judge(ws: Workspace, raw: Raw) -> Judged:
         words = f"{found.code}: {found.text}"
         cheat = found.code.startswith("cheat.")
         return Judged(verification=kept, left_out=words) if cheat else Judged(verification=kept, disturbed=words)
+    # No ceilings: the map must come out the same on a machine that has measured none.
     bench = benchmark.judge(
         [raw],
         tier=decide.fixed_look(tier(ws), len({s.pair for s in raw.samples})),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import msgspec
 from kernelpilot_helpers import benchmark, correctness, ledger, policy, records
 from kernelpilot_helpers.attempt import sane
 from kernelpilot_helpers.attempt.raw import Raw
-from kernelpilot_helpers.errors import Busy, Refused
+from kernelpilot_helpers.errors import Busy, NotComparable, Refused
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.referee import ceilings, decide, floor, jobs, runs
 from kernelpilot_helpers.referee.decide import Ask, Facts, Outcome, Runs
@@ -21,6 +21,8 @@ from kernelpilot_helpers.referee.runs import FloorRecord, Intent
 from kernelpilot_helpers.referee.workspace import Workspace
 
 Say = Callable[[str], None]
+BOOKINGS = 2
+"""A control of another machine is made anew once; a machine that changes again while measured on is none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,11 +51,11 @@ def run_job(bench: Bench, intent: Intent, question: jobs.Question) -> Raw:
     return runs.keep(root, intent.run)
 
 
-def ensure_floor(bench: Bench, base: Intent) -> tuple[floor.Floor, list[str]]:
+def ensure_floor(bench: Bench, base: Intent, like: Mapping[str, Any] | None = None) -> tuple[floor.Floor, list[str]]:
     """The floor of this booking, measured now when no young and fit one exists; and the runs that this made."""
     workspace = bench.workspace
     cited = [run for row in workspace.rows if row.epoch == workspace.epoch for run in row.runs]
-    young = floor.usable(runs.floors(workspace.root, cited), boot_id=boot_id(), now=bench.clock())
+    young = floor.usable(runs.floors(workspace.root, cited), boot_id=boot_id(), now=bench.clock(), like=like)
     if young:
         return floor.pooled(young), []
     bench.say("A/A control: the baseline against itself (no fit one younger than an hour on this boot)")
@@ -65,19 +67,24 @@ def measure_floor(bench: Bench, base: Intent) -> FloorRecord:
     """One A/A job."""
     workspace = bench.workspace
     run = runs.next_run(workspace.root, base.label)
-    usual = benchmark.tier_of(workspace.device, policy.ACCEPT.name)
+    question = floor_question(workspace, base, run)
+    raw = run_job(bench, msgspec.structs.replace(base, run=run, role="floor"), question)
+    record = floor.judge(workspace, raw, run=run, at=floor.stamp(bench.clock))
+    runs.note(workspace.root, run, {"floor.json": record})
+    return record
+
+
+def floor_question(workspace: Workspace, base: Intent, job_id: str) -> jobs.Question:
+    """The A/A job: the first baseline against itself, as long as the first look of an attempt."""
+    usual = workspace.tier(policy.ACCEPT.name)
     program = jobs.baseline_program(workspace, workspace.baseline().tree if base.kind != "lock" else base.tree)
-    question = jobs.Question(
-        job_id=run,
+    return jobs.Question(
+        job_id=job_id,
         phases=("verify", "time"),
         arms={"A": program, "B": program},
         pairs=usual.looks[0],
         blocks=usual.blocks,
     )
-    raw = run_job(bench, msgspec.structs.replace(base, run=run, role="floor"), question)
-    record = floor.judge(workspace, raw, run=run, at=floor.stamp(bench.clock))
-    runs.note(workspace.root, run, {"floor.json": record})
-    return record
 
 
 def boot_id() -> str:
@@ -92,7 +99,7 @@ def facts_of(workspace: Workspace, intent: Intent) -> Facts:
     """What the verdict of an intent's attempt depends on."""
     baseline = workspace.baseline()
     return Facts(
-        tier=benchmark.tier_of(workspace.device, intent.tier),
+        tier=workspace.tier(intent.tier),
         device=workspace.device,
         max_pairs=intent.max_pairs,
         numerics=workspace.numerics,
@@ -105,16 +112,9 @@ def facts_of(workspace: Workspace, intent: Intent) -> Facts:
         incumbent_is_baseline=intent.incumbent == baseline.version,
         mutation_score=workspace.lock.mutation_score if workspace.lock else "",
         cases=workspace.resolved,
-        ceilings=_ceilings(workspace),
+        ceilings=ceilings.best_here(workspace.device.kind),
         baselines=len(workspace.contract.baseline),
     )
-
-
-def _ceilings(workspace: Workspace) -> dict[str, float]:
-    """What this machine's GPU was measured to do at best; empty where nobody measured it. They decide nothing."""
-    gpu = ceilings.here() if workspace.device.kind == "gpu" else None
-    found = ceilings.cached(*gpu) if gpu is not None else None
-    return dict(found.values) if found is not None else {}
 
 
 def programs(workspace: Workspace, intent: Intent) -> tuple[jobs.Program, jobs.Program, jobs.Program]:
@@ -139,7 +139,7 @@ def question_for(workspace: Workspace, intent: Intent, ask: Ask, job_id: str) ->
         arms=arms,
         pairs=ask.pairs,
         first_pair=ask.first_pair,
-        blocks=benchmark.tier_of(workspace.device, intent.tier).blocks,
+        blocks=workspace.tier(intent.tier).blocks,
         stop_if_identical=ask.role == "main",
     )
 
@@ -154,8 +154,38 @@ def against_baseline(
     return {"A": replace(other, is_baseline=False), "B": candidate, "Z": first}
 
 
-def measure(bench: Bench, base: Intent) -> tuple[Outcome, list[str]]:
-    """Measure until there is a verdict: (outcome, runs made)."""
+class Moved(Exception):
+    """A job ran on another GPU, driver or Python than the control that its verdict would lean on."""
+
+    def __init__(self, keys: tuple[str, ...], booking: dict[str, Any]) -> None:
+        super().__init__(", ".join(keys))
+        self.booking = booking
+
+
+def with_floor(bench: Bench, base: Intent) -> tuple[Outcome, Intent, list[str]]:
+    """Control and measurement on one booking: (outcome, the intent with its floor, runs made).
+
+    Raises NotComparable when the machine changes while it is measured on.
+    """
+    like: dict[str, Any] | None = None
+    for _ in range(BOOKINGS):
+        found, made = ensure_floor(bench, base, like)
+        intent = msgspec.structs.replace(base, bias_bound=found.bias_bound, unfit=found.unfit)
+        try:
+            outcome, more = measure(bench, intent, found.booking)
+        except Moved as seen:
+            bench.say(f"not the machine of the A/A control ({seen} differ): control and job are made again")
+            like = seen.booking
+            for run in runs.orphans(bench.workspace.root, bench.workspace.rows):
+                runs.put_aside(bench.workspace.root, run)
+            continue
+        return outcome, intent, [*made, *more]
+    what = "its jobs ran on different GPUs, drivers or Pythons, so no A/A control holds for them"
+    raise NotComparable(what, fix="export CUDA_VISIBLE_DEVICES=NUMBER  # then the same command again")
+
+
+def measure(bench: Bench, base: Intent, booking: Mapping[str, Any] | None = None) -> tuple[Outcome, list[str]]:
+    """Measure until there is a verdict: (outcome, runs made). Raises Moved for a job on another ``booking``."""
     workspace = bench.workspace
     facts = facts_of(workspace, base)
     state = Runs()
@@ -169,6 +199,8 @@ def measure(bench: Bench, base: Intent) -> tuple[Outcome, list[str]]:
         intent = msgspec.structs.replace(base, run=run, role=answer.role)
         made.append(run)
         raw = run_job(bench, intent, question_for(workspace, intent, answer, run))
+        if odd := benchmark.moved(booking or {}, floor.booking(raw)):
+            raise Moved(odd, floor.booking(raw))
         state = state.with_raw(answer.role, raw)
         note_judgements(workspace, facts, run, answer.role, state)
 

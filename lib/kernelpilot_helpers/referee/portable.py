@@ -17,12 +17,12 @@ from typing import Literal
 
 import msgspec
 
-from kernelpilot_helpers import policy, proc, records
+from kernelpilot_helpers import proc, records
 from kernelpilot_helpers.errors import BadRecord, Refused
 from kernelpilot_helpers.executors import deploy
 from kernelpilot_helpers.executors.lab import Lab, encode_job
 from kernelpilot_helpers.referee import attempt as attempts
-from kernelpilot_helpers.referee import jobs, measure, recover, runs, sources, views, workspace
+from kernelpilot_helpers.referee import baselines, decide, jobs, measure, recover, runs, sources, views, workspace
 from kernelpilot_helpers.referee.decide import Ask, RunRole
 from kernelpilot_helpers.referee.floor import Clock
 from kernelpilot_helpers.referee.runs import Intent
@@ -38,6 +38,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     role: RunRole
     pairs: int
     job_sha256: str
+    which: int = 0
+    """Role ``baseline``: which of the contract's baselines."""
 
 
 class Bundle(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -97,15 +99,14 @@ def _place(folder: Path, out: Path) -> None:
 
 def _write(ws: Workspace, folder: Path, intent: Intent, clock: Clock) -> None:
     shutil.copytree(deploy.deploy(), folder / RUNTIME, ignore=shutil.ignore_patterns("__pycache__"))
-    pairs = fixed_pairs(intent.tier, intent.max_pairs)
     parts: list[Part] = []
-    for role in roles(ws, intent):
+    for role, which in roles(ws, intent):
         name = f"{len(parts):02d}-{role}"
-        asked = question(ws, intent, role, f"{intent.label}/{name}", pairs)
+        asked = question(ws, intent, role, f"{intent.label}/{name}", which)
         target = folder / "jobs" / name
         job = encode_job(jobs.make(ws, asked, target))
         records.write_bytes(target / "job.json", job)
-        parts.append(Part(name=name, role=role, pairs=asked.pairs, job_sha256=records.sha256(job)))
+        parts.append(Part(name=name, role=role, pairs=asked.pairs, job_sha256=records.sha256(job), which=which))
     bundle = Bundle(
         id=f"{intent.label}-{intent.tree[:12]}-{clock():%Y%m%d%H%M%S}",
         lock_sha256=records.file_sha256(ws.root / workspace.LOCK),
@@ -126,38 +127,32 @@ def _readme(intent: Intent, *, gpu: bool) -> str:
     )
 
 
-def fixed_pairs(tier: str, max_pairs: int | None) -> int:
+def fixed_pairs(ws: Workspace, intent: Intent) -> int:
     """An exported job has one look: the middle one of the tier, or what ``--max-pairs`` allows."""
-    looks = policy.TIERS[tier].looks
+    looks = ws.tier(intent.tier).looks
     chosen = looks[min(1, len(looks) - 1)]
-    return min(chosen, max_pairs) if max_pairs is not None else chosen
+    return min(chosen, intent.max_pairs) if intent.max_pairs is not None else chosen
 
 
-def roles(ws: Workspace, intent: Intent) -> tuple[RunRole, ...]:
-    """The questions that a bundle answers, in order."""
-    if not policy.TIERS[intent.tier].confirm:
-        return ("floor", "main")
-    direct = intent.incumbent == ws.baseline().version
-    return ("floor", "main", "confirm") if direct else ("floor", "main", "confirm", "baseline")
+def roles(ws: Workspace, intent: Intent) -> tuple[tuple[RunRole, int], ...]:
+    """The questions that a bundle answers, in order; beside a direct run which baseline it is against."""
+    if not ws.tier(intent.tier).confirm:
+        return (("floor", 0), ("main", 0))
+    direct = baselines.wanted(measure.facts_of(ws, intent))
+    return (("floor", 0), ("main", 0), ("confirm", 0), *(("baseline", which) for which in direct))
 
 
-def question(ws: Workspace, intent: Intent, role: RunRole, job_id: str, pairs: int) -> jobs.Question:
-    """The job of one role."""
+def question(ws: Workspace, intent: Intent, role: RunRole, job_id: str, which: int = 0) -> jobs.Question:
+    """The job of one role, with the phases that an attempt here would ask for."""
     if role == "floor":
-        program = jobs.baseline_program(ws, ws.baseline().tree)
-        return jobs.Question(
-            job_id=job_id,
-            phases=("verify", "time"),
-            arms={"A": program, "B": program},
-            pairs=policy.ACCEPT.looks[0],
-            blocks=policy.ACCEPT.blocks,
-        )
+        return measure.floor_question(ws, intent, job_id)
     ask = Ask(
         role=role,
-        phases=("time",) if role == "baseline" else ("verify", "time"),
-        pairs=pairs,
+        phases=decide.phases(ws.tier(intent.tier), ws.device, role),
+        pairs=fixed_pairs(ws, intent),
         first_pair=0,
         why="exported",
+        which=which,
     )
     return measure.question_for(ws, intent, ask, job_id)
 

@@ -14,6 +14,7 @@ from kernelpilot_helpers import records
 from kernelpilot_helpers.attempt import job as jobs
 from kernelpilot_helpers.attempt import raw as raws
 from kernelpilot_helpers.attempt.raw import Raw
+from kernelpilot_helpers.benchmark import CaseFloor
 from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.ledger.model import Motivation, Provenance, Row
 from kernelpilot_helpers.referee.decide import RunRole
@@ -63,6 +64,8 @@ class FloorRecord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     point: float
     fit: bool
     reason: str = ""
+    cases: tuple[CaseFloor, ...] = ()
+    """The same by case, log ratios; they decide nothing."""
 
 
 INTENT = records.Owner(format="kernelpilot.intent", version=1, type=Intent, fix=FIX)

@@ -21,7 +21,7 @@ from kernelpilot_helpers.correctness import Broken, Correct, Wrong
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.ledger.model import Row
-from kernelpilot_helpers.referee import floor, jobs, machine_code, sources, workspace
+from kernelpilot_helpers.referee import ceilings, floor, jobs, machine_code, sources, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
 
@@ -89,7 +89,7 @@ def run(start: Path, variant: str | None, *, mode: Mode, lab: Lab, clock: Clock)
         verification = correctness.judge(raw, numerics=ws.numerics, expectation=_expectation(ws, mode))
     bench = None
     if mode in ("bench", "try") and raw.samples and not isinstance(verification, Wrong | Broken):
-        tier = policy.SCREEN if mode == "try" else policy.ACCEPT
+        tier = _tier(ws, mode)
         bench = benchmark.judge(
             [raw],
             tier=tier,
@@ -99,6 +99,8 @@ def run(start: Path, variant: str | None, *, mode: Mode, lab: Lab, clock: Clock)
             weights=ws.weights,
             bias_bound=0.0,
             max_pairs=tier.looks[0],
+            cases=ws.resolved,
+            ceilings=ceilings.best_here(ws.device.kind),
         )
     against = _against(ws, raw, folder) if mode == "build" and ws.device.kind == "gpu" else None
     result = _words(raw, verification, bench)
@@ -106,6 +108,10 @@ def run(start: Path, variant: str | None, *, mode: Mode, lab: Lab, clock: Clock)
     records.save(folder / "meta.json", meta)
     shutil.rmtree(folder / "arms", ignore_errors=True)
     return Tried(meta=meta, raw=raw, verification=verification, bench=bench, against=against)
+
+
+def _tier(ws: Workspace, mode: Mode) -> policy.Tier:
+    return ws.tier(policy.SCREEN.name if mode == "try" else policy.ACCEPT.name)
 
 
 def _words(raw: Raw, verification: Correct | Wrong | Broken | None, bench: Bench | None) -> str:
@@ -160,7 +166,7 @@ def _measure(ws: Workspace, folder: Path, candidate: jobs.Program, mode: Mode, l
         arms["A"] = _program(ws, best)
         if best.kind != "baseline":
             arms["Z"] = jobs.baseline_program(ws, ws.baseline().tree)
-    tier = policy.SCREEN if mode == "try" else policy.ACCEPT
+    tier = _tier(ws, mode)
     question = jobs.Question(
         job_id=folder.name, phases=PHASES[mode], arms=arms, pairs=tier.looks[0], blocks=tier.blocks
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kernelpilot_helpers import contract as contracts
@@ -52,8 +52,14 @@ class Workspace:
 
     @property
     def device(self) -> policy.DevicePolicy:
-        """What the target's noise allows."""
-        return policy.DEVICES[contracts.device(self.contract.target)]
+        """What the target's noise allows, with the contract's own margin where it is tighter."""
+        usual = policy.DEVICES[contracts.device(self.contract.target)]
+        own = self.contract.objective.noninferiority_pct
+        return usual if own is None else replace(usual, noninferiority=min(own / 100, usual.noninferiority))
+
+    def tier(self, name: str) -> policy.Tier:
+        """The tier of that name on the contract's device. Raises KeyError for a name that no tier has."""
+        return policy.tiers(self.device.kind)[name]
 
     @property
     def timed(self) -> tuple[str, ...]:

@@ -9,7 +9,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from kernelpilot_helpers import benchmark, correctness, ledger, records
+from kernelpilot_helpers.attempt.raw import FigureTime, GpuLook, Residency
 from kernelpilot_helpers.errors import BadRecord
+from kernelpilot_helpers.evidence.gpu_run import GpuRun
 from kernelpilot_helpers.evidence.model import Evidence
 from kernelpilot_helpers.gate.model import Report
 from kernelpilot_helpers.records import Fault
@@ -36,6 +38,7 @@ class _Contract(msgspec.Struct):
 
     task: _Task
     target: _Target = msgspec.field(default_factory=_Target)
+    baseline: tuple[dict[str, Any], ...] = ()
 
 
 class _Lock(msgspec.Struct):
@@ -46,6 +49,9 @@ class _Lock(msgspec.Struct):
 
 class _Env(msgspec.Struct):
     env: dict[str, Any] = {}
+    figures: tuple[FigureTime, ...] = ()
+    residency: tuple[Residency, ...] = ()
+    gpu: tuple[GpuLook, ...] = ()
 
 
 def collect(repo: Path, *, evidence: Evidence | None = None, gate: Report | None = None) -> ReportData:
@@ -66,6 +72,7 @@ def collect(repo: Path, *, evidence: Evidence | None = None, gate: Report | None
         summary=contract.task.summary if contract else "",
         gpu=contract.target.gpu if contract else "cpu",
         target=contract.target.speedup if contract else None,
+        baselines=max(len(contract.baseline), 1) if contract else 1,
         epoch=lock.epoch if lock else max((row.epoch for row in rows), default=0),
         mutation_score=lock.mutation_score if lock else "",
         survivors=lock.survivors if lock else (),
@@ -128,5 +135,6 @@ def _run(repo: Path, run: str) -> RunFacts:
         verification=read("verify.json", correctness.parse),
         floor=read("floor.json", lambda data, at: _lenient(data, FloorFacts, at)),
         env=raw.env if raw else {},
+        gpu=GpuRun(figures=raw.figures, residency=raw.residency, looks=raw.gpu) if raw else GpuRun(),
         problems=tuple(problems),
     )

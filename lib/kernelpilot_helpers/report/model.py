@@ -9,6 +9,7 @@ import msgspec
 
 from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.correctness import Verification
+from kernelpilot_helpers.evidence.gpu_run import GpuRun
 from kernelpilot_helpers.evidence.model import Evidence
 from kernelpilot_helpers.gate.model import Report
 from kernelpilot_helpers.ledger import BenchFacts, Row, facts_of
@@ -34,6 +35,7 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
     verification: Verification | None = None
     floor: FloorFacts | None = None
     env: dict[str, Any] = {}
+    gpu: GpuRun = GpuRun()
     problems: tuple[str, ...] = ()
 
 
@@ -45,6 +47,8 @@ class ReportData(msgspec.Struct, frozen=True, kw_only=True):
     gpu: str = "cpu"
     target: float | None = None
     """Speed-up over the baseline that the contract asks for."""
+    baselines: int = 1
+    """How many the contract names; of several the fastest counts, case by case."""
     epoch: int = 0
     mutation_score: str = ""
     survivors: tuple[str, ...] = ()

@@ -16,6 +16,7 @@ from kernelpilot_helpers.gate.final_facts import PER_RUN
 from kernelpilot_helpers.ledger import BenchFacts, Interval, Row
 from kernelpilot_helpers.policy import CPU
 from kernelpilot_helpers.report import chart
+from kernelpilot_helpers.report.gpu_part import decided_by, gpu_part
 from kernelpilot_helpers.report.loop_part import gate_part, loop_part
 from kernelpilot_helpers.report.map_part import map_part
 from kernelpilot_helpers.report.model import ReportData, RunFacts
@@ -62,6 +63,7 @@ def render(data: ReportData) -> str:
         chart=chart.attempts(data.rows),
         legend=chart.legend(),
         best=_best_cases(data, best),
+        gpu=gpu_part(data, best),
         wrong=[_explained(data, row) for row in tried if row.verdict in ("WRONG", "BROKEN")],
         env=_environment(data.runs.values()),
         trust=_trust(data),
@@ -76,17 +78,22 @@ def render(data: ReportData) -> str:
 def _headline(data: ReportData, best: Row | None, benches: dict[str, BenchFacts], *, n_tried: int) -> dict[str, str]:
     if best is None or best.kind == "baseline":
         lead = "Nothing was attempted yet." if not n_tried else "No attempt was shown to be faster than the baseline."
-        return {"lead": lead, "figure": "1.00x", "detail": "", "target": _target(data, None)}
+        return {"lead": lead, "figure": "1.00x", "detail": "", "target": _target(data, None), "by": ""}
     sure = ledger.confidence(best.tier, ledger.row_facts(best, benches))
     over = best.vs_baseline
     return {
         "lead": f"{best.version} is the best version",
         "figure": times(over.speedup) if over else "not known",
-        "detail": f"against the baseline, {ledger.interval(over, sure)}"
+        "detail": f"against {_whom(data)}, {ledger.interval(over, sure)}"
         if over
         else "no direct run against the baseline",
         "target": _target(data, over),
+        "by": decided_by(data, best),
     }
+
+
+def _whom(data: ReportData) -> str:
+    return "the baseline" if data.baselines == 1 else f"the fastest of {data.baselines} baselines in each case"
 
 
 def _target(data: ReportData, over: Interval | None) -> str:

@@ -15,6 +15,7 @@ from .arena import Arena
 from .charges import Charges
 from .commands import Commands
 from .guard import is_system
+from .patience import Patience
 from .procs import look, mapped_libraries, threads
 from .seal import Seal
 from .session import ArmDied, Session, fresh_dir
@@ -47,30 +48,36 @@ class Worker(Commands):
         self._line = line
         self._log = log
         self._gone = False
+        self._asked = time.monotonic()
         self._charges = Charges(pid)
         self._step = "opening" if session.gpu else "open"
         self._threads: frozenset[int] = frozenset()
         if session.gpu:
             self._post({"op": "open"}, stage="load")
 
-    def ask(self, command: dict[str, Any], *, limit: float, stage: str, fds: Sequence[int] = ()) -> dict[str, Any]:
-        """One command; raises ArmDied for a death, a time-out, a forged reply or a candidate's exception."""
+    def ask(
+        self, command: dict[str, Any], *, limit: float, stage: str, fds: Sequence[int] = (), quiet: float | None = None
+    ) -> dict[str, Any]:  # fmt: skip
+        """See Commands."""
         limit = min(limit, self._session.left())
         self._post(command, stage=stage, fds=fds)
+        if quiet is not None:
+            limit = Patience(self.pid, self._session.build_dir(self.arm), quiet=quiet, limit=limit).wait(self._line)
         return self._wait(limit=limit, stage=stage)
 
     def _post(self, command: dict[str, Any], *, stage: str, fds: Sequence[int] = ()) -> None:
+        self._asked = time.monotonic()
         try:
             self._line.post(command, fds)
         except (wire.Closed, wire.Forged) as fault:
-            raise self._fault(fault, stage, 0.0) from None
+            raise self._fault(fault, stage) from None
 
     def _wait(self, *, limit: float, stage: str) -> dict[str, Any]:
         limit = min(limit, self._session.left())
         try:
             reply = self._line.wait(timeout=limit)
         except (wire.TimedOut, wire.Closed, wire.Forged) as fault:
-            raise self._fault(fault, stage, limit) from None
+            raise self._fault(fault, stage) from None
         for kind, detail in reply.get("events", ()):
             self._event(str(kind), str(detail))
         if "error" in reply:
@@ -80,10 +87,11 @@ class Worker(Commands):
         self._look()
         return reply
 
-    def _fault(self, fault: Exception, stage: str, limit: float) -> ArmDied:
+    def _fault(self, fault: Exception, stage: str) -> ArmDied:
         if isinstance(fault, wire.TimedOut):
+            waited = time.monotonic() - self._asked
             self._end(kill=True)
-            return self._died(stage, timeout=True, log=f"no reply within {limit:.1f} s\n{self._tail()}")
+            return self._died(stage, timeout=True, log=f"no reply within {waited:.1f} s\n{self._tail()}")
         if isinstance(fault, wire.Closed):
             how = self._end(kill=False)
             return self._died(stage, signal=how["signal"], exit=how["exit"], log=self._tail())

@@ -10,12 +10,17 @@ from typing import Any
 
 from .session import ArmDied, Session
 
+PROFILER_S = 15.0
+"""The profiler's first start in a process, on a busy machine."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Captured:
     """Whether calls could be captured into a graph; ``code`` and ``text`` say why not."""
 
     kernels: int = 0
+    names: tuple[str, ...] = ()
+    """What the calls run, each once (``graphs.Program.names``); empty where the driver cannot say."""
     code: str = ""
     text: str = ""
 
@@ -45,8 +50,13 @@ class Commands(ABC):
     _session: Session
 
     @abstractmethod
-    def ask(self, command: dict[str, Any], *, limit: float, stage: str, fds: Sequence[int] = ()) -> dict[str, Any]:
-        """One command; raises ArmDied for a death, a time-out, a forged reply or a candidate's exception."""
+    def ask(
+        self, command: dict[str, Any], *, limit: float, stage: str, fds: Sequence[int] = (), quiet: float | None = None
+    ) -> dict[str, Any]:  # fmt: skip
+        """One command; raises ArmDied for a death, a time-out, a forged reply or a candidate's exception.
+
+        ``quiet``: seconds after which the limit is over already, where there was no sign of a compiler meanwhile.
+        """
 
     @abstractmethod
     def forged(self, text: str) -> ArmDied:
@@ -72,10 +82,10 @@ class Commands(ABC):
     def warm(self, slots: Sequence[int]) -> int:
         """Call the entry once on ``slots``, where it may still compile: nanoseconds until all of it was done.
 
-        The limit is the build's.
+        The limit is the build's while a compiler is seen at work, else a call's.
         """
-        command = {"op": "warm", "slots": list(slots)}
-        return self._ns(self.ask(command, limit=self._session.job["limits"]["build_s"], stage="call"))
+        command, limits = {"op": "warm", "slots": list(slots)}, self._session.job["limits"]
+        return self._ns(self.ask(command, limit=limits["build_s"], stage="call", quiet=limits["call_s"]))
 
     def late(self, slot: int, source: int) -> None:
         """One call whose inputs arrive late on its stream: a delay, then ``source``'s inputs over those of ``slot``."""
@@ -88,7 +98,7 @@ class Commands(ABC):
         reply = self._call("capture", **_score(groups, figure, hot))
         if "fault" in reply:
             return Captured(code=str(reply["fault"]), text=str(reply.get("text", "")))
-        return Captured(kernels=int(reply["kernels"]))
+        return Captured(kernels=int(reply["kernels"]), names=tuple(str(n) for n in reply.get("names", ())))
 
     def replay(self, times: int = 1) -> Ticks:
         """Run the captured graph ``times`` times: the spans of the last run, or one sum of all where several."""
@@ -113,7 +123,8 @@ class Commands(ABC):
         The first one in a process costs seconds. Raises ArmDied where the profiler cannot be used (the worker
         lives on).
         """
-        reply = self.ask({"op": "inventory", "slot": slot}, limit=60.0, stage="call")
+        limit = self._session.job["limits"]["call_s"] + PROFILER_S
+        reply = self.ask({"op": "inventory", "slot": slot}, limit=limit, stage="call")
         return [(str(n), int(c), int(t)) for n, c, t in reply["kernels"]], int(reply["span_ns"])
 
     def host(self, slots: Sequence[int]) -> int:

@@ -17,6 +17,8 @@ PAGE = 2 << 20
 NON_BLOCKING = 1
 LAZY_PEER_ACCESS = 1
 LIMIT_PERSISTING_L2 = 6
+ACCESS_WINDOW = 1
+"""CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW."""
 SM_COUNT, MEMORY_KHZ, BUS_BITS, L2_BYTES, MAJOR, MINOR = 16, 36, 37, 38, 75, 76
 """Numbers of CUdevice_attribute (cuda.h)."""
 ACCELERATED = (9, 10, 12)
@@ -34,6 +36,15 @@ class CudaError(Exception):
 
 class _Handle(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_char * 64)]
+
+
+class _Window(ctypes.Structure):
+    """CUaccessPolicyWindow in the 64 bytes of CUstreamAttrValue."""
+
+    _fields_ = [
+        ("base", ctypes.c_void_p), ("size", ctypes.c_size_t), ("ratio", ctypes.c_float), ("hit", ctypes.c_int),
+        ("miss", ctypes.c_int), ("rest", ctypes.c_char * 36),
+    ]  # fmt: skip
 
 
 class Driver:
@@ -132,6 +143,9 @@ class Device:
         self.driver = driver = Driver()
         driver.bind("cuMemAlloc_v2", ctypes.c_void_p, ctypes.c_size_t)
         driver.bind("cuIpcOpenMemHandle_v2", ctypes.c_void_p, _Handle, ctypes.c_uint)
+        if driver.has("cuStreamGetAttribute"):
+            driver.bind("cuStreamGetAttribute", ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
+        driver.bind("cuCtxGetLimit", ctypes.c_void_p, ctypes.c_int)
         driver.call("cuInit", 0)
         self._number = ctypes.c_int()
         driver.call("cuDeviceGet", ctypes.byref(self._number), 0)
@@ -204,6 +218,16 @@ class Device:
         """Nothing stays in the second-level cache by request; devices without the feature have nothing to reset."""
         self.driver.code("cuCtxResetPersistingL2Cache")
         self.driver.code("cuCtxSetLimit", LIMIT_PERSISTING_L2, ctypes.c_size_t(0))
+
+    def persisting(self) -> str:
+        """What is asked to stay in the second-level cache, in words; empty where nothing is."""
+        limit, window = ctypes.c_size_t(), _Window()
+        self.driver.code("cuCtxGetLimit", ctypes.byref(limit), LIMIT_PERSISTING_L2)
+        if limit.value:
+            return f"{limit.value} bytes of the second-level cache are set aside for data that stays"
+        stream = ctypes.c_void_p(int(self.own_stream().cuda_stream))
+        self.driver.code("cuStreamGetAttribute", stream, ACCESS_WINDOW, ctypes.byref(window))
+        return f"the stream has an access policy window of {window.size} bytes" if window.size else ""
 
     def own_stream(self) -> Any:
         """The arm's own non-blocking stream as torch's object; made once."""

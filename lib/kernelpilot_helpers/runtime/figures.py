@@ -23,6 +23,8 @@ from .spec import Case
 REPLAYS = 5
 HOST_CALLS = 64
 SUSTAINED_S = 2.0
+SHORT_US, SHORT_S = 100.0, 1.0
+"""Calls shorter than this are sustained for so long: they are repeated often enough."""
 CHUNK_NS = 100_000_000
 """A sustained stretch is asked for in pieces of about this long."""
 
@@ -142,7 +144,7 @@ class Solo:
         self._add("host", statistics.median(found))
 
     def _sustained(self) -> None:
-        """Back to back for two seconds, the same content again and again: time and energy at the power limit."""
+        """Back to back for a second or two, the same content again and again: time and energy at the power limit."""
         plan = self._plan
         groups = [list(range(plan.calls))]
         graph = plan.method == "graph" and self._worker.capture(groups, figure="sustained").ok
@@ -150,7 +152,8 @@ class Solo:
         once = self._worker.replay().ns if graph else self._worker.play(groups, figure="sustained").ns
         times = max(1, min(CHUNK_NS // max(once, 1), 10_000))
         ns, calls, began, energy = 0, 0, time.monotonic(), self._looks.energy_mj()
-        while time.monotonic() - began < SUSTAINED_S:
+        lasts = SHORT_S if once < SHORT_US * 1000 * plan.calls else SUSTAINED_S
+        while time.monotonic() - began < lasts:
             if graph:
                 ns += self._worker.replay(times).ns
                 calls += times * plan.calls

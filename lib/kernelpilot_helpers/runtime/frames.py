@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from .spec import JobError
 
-KEPT_BYTES = 4 << 30
+KEPT_BYTES = 16 << 30
 """What torch may keep of the device for later: arms need memory there, too."""
 
 

@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from . import stamps
 from .arena import FILL, Memory, Region, differing, may_skip
 from .content import WINDOWS, Contents, patterns
 from .frames import KEPT_BYTES, CudaFrame, out_of_memory
@@ -81,9 +82,11 @@ class GpuArena(Memory):
         self._xp: Any = frame.xp
         self._device = device
         self._where = device.torch_device
+        self.nbytes += stamps.nbytes(slots)
         self._block = self._allocate()
         self.handle: str = self._block.handle
         self._flat: Any = self._block.tensor
+        self._marks = self._flat[self.layout.size :].view(self._xp.int64)
         self._patterns = patterns(case)
         regions = self.layout.slots[0] if slots else ()
         self._columns = [Column(self._flat, slots, self.layout.step, r, frame.grain) for r in regions]
@@ -106,8 +109,16 @@ class GpuArena(Memory):
     def close(self) -> None:
         """Give the memory back; the arm must have let go of it."""
         if self._flat is not None:
-            self._columns, self._flat = [], None
+            self._columns, self._flat, self._marks = [], None, None
             self._block.close()
+
+    def unstamp(self) -> None:
+        """Empty the memory of the stamps."""
+        self._marks.fill_(stamps.MISSING)
+
+    def stamped(self, spans: int) -> stamps.Stamped | str:
+        """What the arm's GPU timer wrote around ``spans`` spans, or why it cannot be told."""
+        return stamps.read(self._marks[: spans * stamps.PER_SPAN].tolist(), spans)
 
     def ready(self) -> None:
         """See Memory. Raises cuda.CudaError when a kernel of the oracle failed."""

@@ -15,6 +15,7 @@ from .looks import Looks
 from .score import OURS
 from .session import ArmDied, Session
 from .spec import Case
+from .stamps import Stamped
 from .timing import Bench
 
 LATE_NS = 1_000_000
@@ -42,11 +43,16 @@ class Plan:
         """Slots of each group; the cache is flushed before each of them."""
         return [list(range(at, min(at + self.group, self.calls))) for at in range(0, self.calls, self.group)]
 
+    @property
+    def spans(self) -> int:
+        """Spans of a block."""
+        return len(self.groups) * (2 if self.figure == "chained" else 1)
+
     def ns(self, ticks: Ticks) -> int | None:
         """Nanoseconds of all calls: of a chain, what the calls add to it. None where a span is missing."""
         chained = self.figure == "chained"
         spans = ticks.spans[:-1] if self.figure in OURS else ticks.spans
-        if len(spans) != len(self.groups) * (2 if chained else 1):
+        if len(spans) != self.spans:
             return None
         if chained:
             return max(sum(spans[0::2]) - sum(spans[1::2]), 1)
@@ -63,6 +69,7 @@ class GpuBench(Bench):
         self.captured: dict[str, Captured] = {}
         self._looks = looks
         self._mhz: dict[str, list[int]] = {w.arm.name: [] for w in workers}
+        self._stamped: dict[str, list[Stamped | None]] = {w.arm.name: [] for w in workers}
         self._idle = _random.randrange(max((session.job.get("time") or {}).get("blocks", 1), 1))
         session.device.reset_persisting_l2()
         try:
@@ -97,6 +104,7 @@ class GpuBench(Bench):
         """Fresh content, one replay: (GPU ns, our ns)."""
         plan, arena = self.plan, self._arenas[worker.arm.name]
         self._fill(arena, block)
+        arena.unstamp()
         arena.ready()
         graph = plan.method == "graph" and self.captured[worker.arm.name].ok
         ticks = worker.replay() if graph else worker.play(plan.groups, figure=plan.figure, hot=plan.hot)
@@ -104,7 +112,15 @@ class GpuBench(Bench):
         ns = plan.ns(ticks)
         if ns is None:
             raise worker.forged("a reply without some of its ticks")
+        self._stamped[worker.arm.name].append(self._read(worker, arena))
         return ns, ticks.wall_ns
+
+    def _read(self, worker: Worker, arena: Any) -> Stamped | None:
+        found = arena.stamped(self.plan.spans)
+        if isinstance(found, str):
+            self.session.event(worker.arm.name, "cheat.clock", found, case_id=self.case.case_id, pair=worker.pair)
+            return None
+        return found  # type: ignore[no-any-return]
 
     def _after(self, worker: Worker, at: int) -> None:
         if at == self._idle and all(worker.sync() > LATE_NS for _ in range(LATE_TRIES)):
@@ -114,4 +130,10 @@ class GpuBench(Bench):
     def _facts(self, worker: Worker, blocks: int) -> dict[str, Any]:
         mhz = self._mhz[worker.arm.name][-blocks:]
         facts: dict[str, Any] = {"figure": self.plan.figure, "method": self.plan.method}
+        stamped = [s for s in self._stamped[worker.arm.name][-blocks:] if s is not None]
+        if len(stamped) == blocks:
+            chained = [self.plan.ns(Ticks(spans=s.spans, wall_ns=0)) for s in stamped]
+            facts.update(
+                groups=self.plan.spans, stamp_ns=tuple(chained), flush_ns=tuple(sum(s.flushes) for s in stamped)
+            )
         return {**facts, "mhz": tuple(mhz)} if all(mhz) else facts

@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from . import build, cuda, graphs, inventory
+from . import build, cuda, graphs, inventory, names
 from .arena import Layout, Region, layout
 from .forge import CACHES
 from .frames import CudaFrame, Frame
@@ -53,7 +53,8 @@ class GpuLoaded(Loaded):
         os.environ.update({name: os.path.join(target, folder) for name, folder in CACHES.items()})  # noqa: PTH118
         device = cuda.open_device()
         self._device, self._synchronize, self._stream = device, device.synchronize, device.stream
-        device.reset_persisting_l2()
+        self._persisting, self._reset = device.persisting, device.reset_persisting_l2
+        self._reset()
         self._frame = CudaFrame(device, default=False)
         self._witness = self._frame.buffer(16)
 
@@ -63,6 +64,8 @@ class GpuLoaded(Loaded):
             tape.end()
 
         self._play(device, body)
+        watched = [thing for thing in (device, device.machine, self, self._guard) if thing is not None]
+        self._guard.watch(functools.partial(names.snapshot, *watched))
         return {}
 
     def prepare_build(self, session: build.Session) -> None:
@@ -105,9 +108,16 @@ class GpuLoaded(Loaded):
         self._calls = []
         block, self._block = self._block, None
         if block is not None:
+            self._unpinned()
             self._synchronize()
             block.close()
         return {}
+
+    def _unpinned(self) -> None:
+        """Nothing may be asked to stay in the second-level cache, which the flush is to empty."""
+        if told := self._persisting():
+            self._guard.note("cheat.l2_persist", told)
+        self._reset()
 
     def _forget(self) -> None:
         program, self._program = self._program, None
@@ -126,7 +136,9 @@ class GpuLoaded(Loaded):
     def warm(self, command: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """The same where the candidate may still compile."""
         with self._guard.compiling:
-            return self.run(command, fds)
+            reply = self.run(command, fds)
+        self._guard.check_names()
+        return reply
 
     def late(self, command: dict[str, Any], _fds: list[int]) -> dict[str, Any]:
         """Inputs that arrive late on the stream: a delay, the copies, the call."""
@@ -152,12 +164,13 @@ class GpuLoaded(Loaded):
         """Capture the calls; a fault of the capture is an answer like another."""
         self._forget()
         self.stage = "capture"
+        self._unpinned()
         try:
-            self._program = self._record(self._device, self._body(command))
+            self._program = self._record(self._device, self._body(command), self._marks())
         except self._fault as fault:
             self._synchronize()
             return {"fault": fault.code, "text": fault.text}
-        return {"kernels": self._program.kernels}
+        return {"kernels": self._program.kernels, "names": self._program.names}
 
     def replay(self, command: dict[str, Any], _fds: list[int]) -> dict[str, Any]:
         """Run the captured graph and wait for the whole context."""
@@ -168,7 +181,12 @@ class GpuLoaded(Loaded):
 
     def play(self, command: dict[str, Any], _fds: list[int]) -> dict[str, Any]:
         """The calls one by one between events."""
-        return {"spans": self._play(self._device, self._body(command))}
+        return {"spans": self._play(self._device, self._body(command), self._marks())}
+
+    def _marks(self) -> Any:
+        """The memory behind the arena's tensors, for stamps."""
+        assert self._plan_of is not None
+        return self._block.tensor[self._plan_of.size :]
 
     def _body(self, command: dict[str, Any]) -> Callable[[Any], None]:
         groups, names, entry = command["groups"], command["hot"], self._entry
@@ -230,6 +248,7 @@ class GpuLoaded(Loaded):
 
     def sync(self, _command: dict[str, Any], _fds: list[int]) -> dict[str, Any]:
         """How long the context is still busy."""
+        self._guard.check_names()
         clock = self._clock
         started = clock()
         self._synchronize()

@@ -20,6 +20,7 @@ from typing import Any
 from .cuda import Device
 from .machine import CaptureEnded, Machine, machine_of
 from .shape import Shape
+from .stamps import PER_SPAN, WIDTH
 
 CODES = {
     "UNSUPPORTED": ("capture.sync", "it waits for the GPU or reads a result on the host"),
@@ -75,8 +76,10 @@ def fault_of(error: BaseException) -> CaptureFault:
 class Tape:
     """What a body may do besides calling the entry. One class for capture (``capturing``) and eager play."""
 
-    def __init__(self, machine: Machine, stream: int, *, capturing: bool) -> None:
+    def __init__(self, machine: Machine, stream: int, *, capturing: bool, marks: Any = None) -> None:
         self.spans: list[tuple[Any, Any]] = []
+        self.shares: list[tuple[int, int]] = []
+        """Of each span: calls, and nodes of our own among them."""
         self.nodes: list[int] = []
         """Captured: nodes that each call added."""
         self.outside = 0
@@ -86,8 +89,21 @@ class Tape:
         self._machine = machine
         self._stream = stream
         self._capturing = capturing
+        self._stamps = 0 if marks is None else int(marks.data_ptr())
         self._seen = 0
         self._open: Any = None
+        self._before = (0, 0)
+
+    @property
+    def total(self) -> int:
+        """Captured: nodes that we know of."""
+        return sum(self.nodes) + self.inside + self.outside + 2 * len(self.spans)
+
+    def _stamp(self, which: int) -> None:
+        """The GPU's own time, for the oracle to read: before the flush, before the span, after it."""
+        if self._stamps:
+            self._machine.stamp(self._stream, self._stamps + WIDTH * (PER_SPAN * len(self.spans) + which))
+            self._ours(1)
 
     def _ours(self, count: int) -> None:
         if self._open is None:
@@ -99,6 +115,7 @@ class Tape:
 
     def flush(self) -> None:
         """Fill the second-level cache with something else."""
+        self._stamp(0)
         self._machine.flush(self._stream)
         self.fills += 1
         self._ours(1)
@@ -120,6 +137,8 @@ class Tape:
 
     def begin(self) -> None:
         """A span begins."""
+        self._stamp(1)
+        self._before = len(self.nodes), self.inside
         self._open = self._machine.mark(self._stream, capturing=self._capturing)
         if self._capturing:
             self._seen = self._machine.count(self._stream)
@@ -133,8 +152,12 @@ class Tape:
 
     def end(self) -> None:
         """The span ends."""
-        self.spans.append((self._open, self._machine.mark(self._stream, capturing=self._capturing)))
-        self._open = None
+        last = self._machine.mark(self._stream, capturing=self._capturing)
+        first, self._open = self._open, None
+        calls, ours = self._before
+        self.shares.append((len(self.nodes) - calls, self.inside - ours))
+        self._stamp(2)
+        self.spans.append((first, last))
 
 
 class Program:
@@ -164,13 +187,16 @@ class Program:
             self._graph.reset()
 
 
-def record(device: Device, body: Callable[[Tape], None]) -> Program:
-    """Capture ``body`` on the arm's own stream. Raises CaptureFault; a candidate's own exception counts as one."""
+def record(device: Device, body: Callable[[Tape], None], marks: Any = None) -> Program:
+    """Capture ``body`` on the arm's own stream. Raises CaptureFault; a candidate's own exception counts as one.
+
+    ``marks`` is memory for stamps (``stamps.nbytes``), written at each replay.
+    """
     machine = machine_of(device)
     graph = machine.new_graph()
     device.synchronize()
     with device.stream() as stream:
-        tape = Tape(machine, stream, capturing=True)
+        tape = Tape(machine, stream, capturing=True, marks=marks)
         graph.capture_begin(capture_error_mode="thread_local")
         try:
             body(tape)
@@ -204,16 +230,37 @@ def judge(shape: Shape, tape: Tape) -> None:
         raise CaptureFault("cheat.uneven_calls", text)
     if shape.hosts:
         raise CaptureFault("capture.host_node", f"{shape.hosts} host functions in the graph: work outside the GPU")
+    if shape.odd_marks:
+        text = f"{shape.odd_marks} marks of the timed spans are not recorded exactly once"
+        raise CaptureFault("cheat.outside_window", text)
+    if shape.other_marks:
+        raise CaptureFault("capture.event_node", f"{shape.other_marks} events of its own are recorded in the graph")
+    if shape.flushes is not None and shape.flushes != tape.fills:
+        text = f"{shape.flushes} of {tape.fills} flushes of the cache are captured as they were meant"
+        raise CaptureFault("cheat.flush", text)
     if shape.outside != tape.outside:
         text = f"{shape.outside - tape.outside} nodes run outside the timed spans"
         raise CaptureFault("cheat.outside_window", text)
+    _even(shape, tape)
 
 
-def play(device: Device, body: Callable[[Tape], None]) -> list[int]:
+def _even(shape: Shape, tape: Tape) -> None:
+    """The graph's own count of nodes, whatever the tape's says; raises CaptureFault."""
+    if shape.total != tape.total:
+        text = f"the graph holds {shape.total} nodes, the calls and the measurement account for {tape.total}"
+        raise CaptureFault("cheat.uneven_calls", text)
+    shares = zip(shape.by_span, tape.shares, strict=True)
+    each = {(work - ours) / calls for work, (calls, ours) in shares if calls}
+    if len(each) > 1:
+        text = f"groups of calls captured between {min(each):g} and {max(each):g} nodes a call"
+        raise CaptureFault("cheat.uneven_calls", text)
+
+
+def play(device: Device, body: Callable[[Tape], None], marks: Any = None) -> list[int]:
     """The same body with real events, call by call: nanoseconds of each span. Raises CudaError."""
     machine = machine_of(device)
     with device.stream() as stream:
-        tape = Tape(machine, stream, capturing=False)
+        tape = Tape(machine, stream, capturing=False, marks=marks)
         body(tape)
     device.synchronize()
     try:

@@ -11,7 +11,7 @@ import socket
 import sys
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,8 @@ class Guard:
         self._closed = tuple(os.path.realpath(p) + os.sep for p in closed)
         self._own = tuple(os.path.realpath(p) + os.sep for p in own)
         self._readable = tuple(os.path.realpath(p) + os.sep for p in readable)
-        self._before = snapshot()
+        self._known: list[tuple[Callable[[], dict[str, Any]], dict[str, tuple[Any, ...]]]] = []
+        self.watch(snapshot)
         self._pid = str(os.getpid())
         self._started = time.time()
 
@@ -97,11 +98,18 @@ class Guard:
         if len(self.events) < EVENTS_MAX and [kind, detail] not in self.events:
             self.events.append([kind, detail])
 
+    def watch(self, take: Callable[[], dict[str, Any]]) -> None:
+        """Know by name what ``take`` gives now, for ``check_names`` to compare with what it gives later."""
+        self._known.append((take, {name: _identity(thing) for name, thing in take().items()}))
+
     def check_names(self) -> None:
-        """Report clocks and channel functions that are no longer the ones we know."""
-        for name, thing in snapshot().items():
-            if self._before[name] is not thing:
-                self.note("cheat.patched", f"{name} was replaced")
+        """Report clocks and channel functions that are no longer the ones we know, or run other code."""
+        for take, before in self._known:
+            now = take()
+            for name, parts in before.items():
+                same = zip(parts, _identity(now.get(name)), strict=True)
+                if not all(a is b or a == b for a, b in same):
+                    self.note("cheat.patched", f"{name} was replaced")
 
     def hook(self, event: str, args: tuple[Any, ...]) -> None:
         """The audit hook: cheap for events that do not matter."""
@@ -178,6 +186,13 @@ def tool_dirs() -> tuple[str, ...]:
     nvcc = shutil.which("nvcc")
     dirs += [os.path.dirname(os.path.realpath(nvcc))] if nvcc else []  # noqa: PTH120
     return tuple(os.path.realpath(d) + os.sep for d in dirs)
+
+
+def _identity(thing: Any) -> tuple[Any, ...]:
+    """What makes a function what it is: the object, its code and its defaults."""
+    inner = getattr(thing, "__func__", thing)
+    inner = getattr(inner, "fget", inner)
+    return inner, getattr(inner, "__code__", None), getattr(inner, "__defaults__", None)
 
 
 def snapshot() -> dict[str, Any]:

@@ -11,13 +11,17 @@ LIBRARY = re.compile(
     r"^(nvjet_|cublas|cudnn|nccl|cask_|sm\d+_xmma_|volta_|turing_|ampere_|(at|c10|at_cuda_detail)::|.*::cublas)"
 )
 """Where the frameworks' and vendors' own kernels live: a candidate that takes such a name does not own it."""
-LIBRARY_TYPE = re.compile(r"\bcutlass_\d+_")
+LIBRARY_TYPE = re.compile(r"(?<![A-Za-z_])cutlass_\d+_")
 """Template argument of the vendor's instantiations of a public kernel."""
 OTHERS = re.compile(r"^(Memcpy|Memset)\b")
 WAITS = re.compile(r"^(Context|Stream|Event) (Sync|Wait)|^Stream Wait Event|^Event Record")
 BUILT = (".cubin", ".so", ".fatbin", ".ptx", ".o")
+NODES = ("memcpy", "memset", "host function", "graph")
+"""Words of ``graphs.Program.names`` for what is no kernel."""
 WORD = rb"[A-Za-z0-9_$]"
 UNNAMED = b"_GLOBAL__N_"
+MANGLED = re.compile(r"_Z(L?|(?P<nested>N[rVK]*))(?=\d)")
+LENGTH = re.compile(r"\d+")
 SYMBOL = re.compile(rb"_Z" + WORD + rb"+")
 
 _warmed: list[bool] = []
@@ -125,6 +129,24 @@ def path_of(name: str) -> tuple[str, ...]:
     return tuple(part for part in words[-1].split("::") if part) if words else ()
 
 
+def mangled_path(name: str) -> tuple[str, ...]:
+    """Namespaces and identifier of a mangled name as far as they are plain; empty for another kind of name.
+
+    >>> mangled_path("_ZN2at6native12_GLOBAL__N_15indexIfEEvPT_")
+    ('at', 'native', 'index')
+    >>> mangled_path("_Z3rmsILi256EEvPKfPf")
+    ('rms',)
+    """
+    head = MANGLED.match(name)
+    parts, at = [], head.end() if head else len(name)
+    while (digits := LENGTH.match(name, at)) is not None:
+        at = digits.end() + int(digits[0])
+        parts.append(name[digits.end() : at])
+        if head and not head["nested"]:
+            break
+    return tuple(p for p in parts if not p.startswith(UNNAMED.decode()))
+
+
 def ours(names: Iterable[str], build_dir: Path) -> dict[str, bool]:
     """Which kernels' code lies in a file that the arm built: cubins, libraries and Triton's cache below its folder.
 
@@ -140,7 +162,8 @@ def ours(names: Iterable[str], build_dir: Path) -> dict[str, bool]:
 def holds(blobs: Sequence[bytes], symbols: Collection[bytes], name: str) -> bool:
     """Whether one of the files defines or registers the kernel ``name``; ``symbols`` are their mangled names."""
     parts = path_of(name)
-    if not parts or LIBRARY.match("::".join(parts)) or LIBRARY_TYPE.search(name):
+    full = "::".join(mangled_path(name) or parts)
+    if not parts or name in NODES or LIBRARY.match(full) or LIBRARY_TYPE.search(name):
         return False
     own = parts[-1].encode()
     if own.startswith(b"_Z"):

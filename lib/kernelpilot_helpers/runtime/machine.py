@@ -8,12 +8,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from .cuda import CudaError, Device
-from .shape import Shape, read
+from .shape import Fill, Shape, fills, read
 
 EXTERNAL = 1
 """CU_EVENT_RECORD_EXTERNAL: under capture the record becomes a node, and the event can be timed."""
 CAPTURING = 1
 """CU_STREAM_CAPTURE_STATUS_ACTIVE."""
+THREAD_LOCAL = 1
+"""CU_STREAM_CAPTURE_MODE_THREAD_LOCAL."""
 FLUSH_MIN = 64 << 20
 FLUSH_L2 = 4
 TOUCH_BLOCKS, TOUCH_THREADS = 264, 256
@@ -54,8 +56,14 @@ END:
   ret;
 }
 .visible .entry kp_empty() { ret; }
+.visible .entry kp_stamp(.param .u64 at) {
+  .reg .b64 %out, %now;
+  ld.param.u64 %out, [at]; cvta.to.global.u64 %out, %out;
+  mov.u64 %now, %globaltimer; st.global.u64 [%out], %now;
+  ret;
+}
 """
-"""Our own three kernels: read memory into the cache, a dependent step of a chain, nothing."""
+"""Our own four kernels: read memory into the cache, a dependent step of a chain, nothing, write the time."""
 
 
 class CaptureEnded(Exception):
@@ -76,7 +84,7 @@ class Machine:
         driver.bind("cuLaunchKernel", pointer, *([one] * 6), one, pointer, pointer, pointer)
         module, self._kernels = ctypes.c_void_p(), {}
         driver.call("cuModuleLoadData", ctypes.byref(module), PTX)
-        for name in ("kp_touch", "kp_stub", "kp_empty"):
+        for name in ("kp_touch", "kp_stub", "kp_empty", "kp_stamp"):
             kernel = ctypes.c_void_p()
             driver.call("cuModuleGetFunction", ctypes.byref(kernel), module, name.encode())
             self._kernels[name] = kernel
@@ -85,9 +93,22 @@ class Machine:
         driver.call("cuMemAlloc_v2", ctypes.byref(self._flush), self._size)
         driver.call("cuMemAlloc_v2", ctypes.byref(self.sink), 256)
         self._turn = 0
+        self._made: set[int] = set()
+        self._meant = self._captured_flush()
         import torch
 
         self._graph = torch.cuda.CUDAGraph
+
+    def _captured_flush(self) -> Fill | None:
+        """The flush as this driver captures it, seen before anything foreign is here; None where it is no fill."""
+        stream = int(self.device.own_stream().cuda_stream)
+        self._driver.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), THREAD_LOCAL)
+        try:
+            self.flush(stream)
+            found = fills(self._driver, self.graph_of(stream))
+        finally:
+            self.abandon(stream)
+        return found[0] if len(found) == 1 else None
 
     def flush(self, stream: int) -> None:
         """Write the flush memory, several times the size of the second-level cache."""
@@ -110,11 +131,16 @@ class Machine:
         kernel = self._kernels[name]
         self._driver.call("cuLaunchKernel", kernel, blocks, 1, 1, threads, 1, 1, 0, stream, held, None)
 
+    def stamp(self, stream: int, address: int) -> None:
+        """Write the GPU's own time, nanoseconds as 64 bits, to ``address``."""
+        self.launch("kp_stamp", stream, 1, 1, (ctypes.c_uint64(address),))
+
     def mark(self, stream: int, *, capturing: bool) -> Any:
         """An event recorded here."""
         event = ctypes.c_void_p()
         self._driver.call("cuEventCreate", ctypes.byref(event), 0)
         self._driver.call("cuEventRecordWithFlags", event, stream, EXTERNAL if capturing else 0)
+        self._made.add(int(event.value or 0))
         return event
 
     def count(self, stream: int) -> int:
@@ -154,6 +180,7 @@ class Machine:
         """Give the events back."""
         for pair in spans:
             for event in pair:
+                self._made.discard(int(event.value or 0))
                 with contextlib.suppress(CudaError):
                     self._driver.call("cuEventDestroy_v2", event)
 
@@ -163,7 +190,8 @@ class Machine:
 
     def shape(self, stream: int, spans: Sequence[tuple[Any, Any]]) -> Shape:
         """What was captured, while it still is."""
-        return read(self._driver, self.graph_of(stream), [(a.value, b.value) for a, b in spans])
+        pairs = [(int(a.value or 0), int(b.value or 0)) for a, b in spans]
+        return read(self._driver, self.graph_of(stream), pairs, made=self._made, flush=self._meant)
 
 
 def machine_of(device: Device) -> Machine:

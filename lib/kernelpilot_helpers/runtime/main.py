@@ -168,6 +168,8 @@ def run_phases(session: Session, nursery: Nursery, script: str, oracle: int) -> 
             building.build_all(session, nursery, env.compiler())
         if session.job.get("stop_if_identical") and same_program(session.builds):
             return
+        if session.gpu and "verify" in session.job["phases"]:  # their contexts take a while
+            nursery.early(verify.verified_arms(session))
         for phase, work in phases(session, nursery, script).items():
             if phase in session.job["phases"]:
                 with stopwatch(session, phase):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -64,13 +66,25 @@ class Session:
     cached: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     """GPU, per arm: what compilers of Python kernels had left in its build folder when its last worker ended."""
     spent: dict[str, float] = field(default_factory=dict)
-    """Seconds per phase."""
+    """Seconds per phase; ``verify.want`` and the like are parts of a phase.
+
+    On a GPU the oracle's own work is queued: what it takes stands where somebody waits for it.
+    """
 
     def event(self, arm: str, kind: str, detail: str = "", *, case_id: str = "", pair: int | None = None) -> None:
         """Keep one event; the same one is kept once."""
         entry = {"arm": arm, "kind": kind, "case_id": case_id, "detail": detail, "pair": pair}
         if entry not in self.events:
             self.events.append(entry)
+
+    @contextlib.contextmanager
+    def lap(self, part: str) -> Iterator[None]:
+        """Add the seconds of the block to ``spent[part]``."""
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent[part] = self.spent.get(part, 0.0) + time.monotonic() - started
 
     def left(self) -> float:
         """Seconds of the job's limit that remain; raises ArmDied when there are none."""

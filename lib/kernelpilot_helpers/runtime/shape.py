@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,8 @@ WORK = (KERNEL, COPY, FILL, HOST, CHILD)
 OTHERS = {COPY: "memcpy", FILL: "memset", HOST: "host function", CHILD: "graph"}
 EDGE_DATA = 8
 """Bytes of CUgraphEdgeData."""
+Fill = tuple[int, int, int, int]
+"""A fill's address, bytes of an element, elements of a row, rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,6 +28,16 @@ class Shape:
     fills: int = 0
     names: tuple[str, ...] = ()
     """What runs, each once: mangled names of kernels, "memcpy", "memset", "graph"; empty where not read."""
+    total: int = 0
+    """Nodes of every type."""
+    by_span: tuple[int, ...] = ()
+    """Nodes inside each span."""
+    flushes: int | None = None
+    """Fills that are our flush, by address and size; None where that cannot be told."""
+    odd_marks: int = 0
+    """Events of ours that are recorded at no node, at several, or at one that belongs to no span."""
+    other_marks: int = 0
+    """Nodes that record an event of somebody else's."""
 
 
 def count(
@@ -54,13 +66,16 @@ def count(
         own = ends.get(node, len(spans))
         earliest[node] = min([own, *(earliest[n] for n in after[node])])
     work = [n for n, kind in enumerate(kinds) if kind in WORK]
-    inside = sum(latest[n] == earliest[n] for n in work)
+    held = [latest[n] for n in work if latest[n] == earliest[n]]
+    inside = len(held)
     return Shape(
         kernels=sum(k in (KERNEL, CHILD) for k in kinds),
         hosts=sum(k == HOST for k in kinds),
         fills=sum(k == FILL for k in kinds),
         inside=inside,
         outside=len(work) - inside,
+        total=len(kinds),
+        by_span=tuple(held.count(g) for g in range(len(spans))),
     )
 
 
@@ -78,21 +93,76 @@ def _order(after: Sequence[Sequence[int]], before: Sequence[Sequence[int]]) -> l
     return out
 
 
-def read(driver: Any, graph: ctypes.c_void_p, spans: Sequence[tuple[int, int]]) -> Shape:
-    """The shape of a driver's graph; ``spans`` are the events (as integers) of its marks. Raises CudaError."""
+def read(
+    driver: Any,
+    graph: ctypes.c_void_p,
+    spans: Sequence[tuple[int, int]],
+    *,
+    made: Collection[int] = (),
+    flush: Fill | None = None,
+) -> Shape:
+    """The shape of a driver's graph; ``spans`` are the events (as integers) of its marks. Raises CudaError.
+
+    ``made`` are all events of ours, ``flush`` is what ``fills`` says of our flush.
+    """
     nodes = _nodes(driver, graph)
     number = {node: n for n, node in enumerate(nodes)}
-    kinds, marks, kind = [], {}, ctypes.c_int()
-    for n, node in enumerate(nodes):
-        driver.call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
-        kinds.append(kind.value)
-        if kind.value == RECORD:
+    kinds = [_kind(driver, node) for node in nodes]
+    marks: dict[int, list[int]] = {}
+    for n, kind in enumerate(kinds):
+        if kind == RECORD:
             event = ctypes.c_void_p()
-            driver.call("cuGraphEventRecordNodeGetEvent", ctypes.c_void_p(node), ctypes.byref(event))
-            marks[event.value] = n
+            driver.call("cuGraphEventRecordNodeGetEvent", ctypes.c_void_p(nodes[n]), ctypes.byref(event))
+            marks.setdefault(int(event.value or 0), []).append(n)
     edges = [(number[a], number[b]) for a, b in _edges(driver, graph)]
-    shape = count(kinds, edges, [(marks[first], marks[last]) for first, last in spans])
-    return replace(shape, names=_names(driver, nodes, kinds))
+    pairs = [(marks[first][0], marks[last][0]) for first, last in spans if first in marks and last in marks]
+    odd, others = odd_marks({event: len(at) for event, at in marks.items()}, spans, made)
+    flushes = None
+    if flush is not None:
+        flushes = sum(_fill(driver, node) == flush for node, kind in zip(nodes, kinds, strict=True) if kind == FILL)
+    shape = count(kinds, edges, pairs)
+    return replace(
+        shape, names=_names(driver, nodes, kinds), odd_marks=odd, other_marks=others, flushes=flushes
+    )  # fmt: skip
+
+
+def odd_marks(
+    nodes: dict[int, int], spans: Sequence[tuple[int, int]], made: Collection[int]
+) -> tuple[int, int]:  # fmt: skip
+    """(our events that are not at exactly one node, or are in the graph without a span; nodes of others' events).
+
+    ``nodes`` says at how many nodes each event is recorded.
+    """
+    wanted = [event for span in spans for event in span]
+    odd = sum(nodes.get(event, 0) != 1 for event in wanted) + len(wanted) - len(set(wanted))
+    odd += sum(event in made and event not in wanted for event in nodes)
+    return odd, sum(n for event, n in nodes.items() if event not in made and event not in wanted)
+
+
+class _FillParams(ctypes.Structure):
+    """CUDA_MEMSET_NODE_PARAMS."""
+
+    _fields_ = [
+        ("at", ctypes.c_uint64), ("pitch", ctypes.c_size_t), ("value", ctypes.c_uint), ("size", ctypes.c_uint),
+        ("width", ctypes.c_size_t), ("height", ctypes.c_size_t),
+    ]  # fmt: skip
+
+
+def fills(driver: Any, graph: ctypes.c_void_p) -> list[Fill]:
+    """Every fill of a driver's graph. Raises CudaError."""
+    return [_fill(driver, node) for node in _nodes(driver, graph) if _kind(driver, node) == FILL]
+
+
+def _fill(driver: Any, node: int) -> Fill:
+    held = _FillParams()
+    driver.call("cuGraphMemsetNodeGetParams", ctypes.c_void_p(node), ctypes.byref(held))
+    return held.at, held.size, held.width, held.height
+
+
+def _kind(driver: Any, node: int) -> int:
+    kind = ctypes.c_int()
+    driver.call("cuGraphNodeGetType", ctypes.c_void_p(node), ctypes.byref(kind))
+    return kind.value
 
 
 class _KernelParams(ctypes.Structure):

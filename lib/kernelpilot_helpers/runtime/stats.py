@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -87,20 +88,61 @@ def measure(frame: Frame, got: Any, want: Want, poison: Any = None) -> Measured:
         error /= want.unit
     square = error * error
     mismatch, lost = None, 0
-    if want.exact or not bool(xp.isfinite(square.sum())):
+    # A device is asked once, for all figures: they are thrown away where the sum of squares then proves not finite.
+    found = _figures(frame, error, square) if remote(frame) and not want.exact else None
+    if want.exact or not (found.finite if found is not None else bool(xp.isfinite(square.sum()))):
         mismatch = _mismatch(frame, value, want)
         fine = xp.isfinite(value) & xp.isfinite(error) & ~mismatch
         error = xp.where(fine, error, xp.zeros_like(error))
-        square = error * error
+        square, found = error * error, None
         lost = _unwritten(frame, got, poison, want)
+    if found is None:
+        found = _figures(frame, error, square)
+    return Measured(
+        got=got.reshape(want.ref.shape), error=error, n=found.n, rows=found.rows, cols=found.cols, tiles=found.tiles,
+        along=found.along, max=found.max, rms=found.rms, bias=found.bias, mismatch=mismatch, unwritten=lost,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Figures:
+    """What is summed up of one error; ``finite``: its sum of squares is."""
+
+    n: int
+    rows: Any
+    cols: Any
+    tiles: Any
+    along: Any
+    finite: bool
+    max: float
+    rms: float
+    bias: float
+
+
+def remote(frame: Frame) -> bool:
+    """Whether reading a number means to wait for a device."""
+    return getattr(frame, "device", None) is not None
+
+
+def read(frame: Frame, values: Sequence[Any]) -> list[float]:
+    """Single numbers (float64 tensors without axes) as Python's, all in one look."""
+    if not remote(frame):
+        return [float(v) for v in values]
+    return list(frame.xp.stack(list(values)).tolist())
+
+
+def _figures(frame: Frame, error: Any, square: Any) -> _Figures:
     rows, cols, tiles = _sums(frame, square)
     n = int(square.shape[0]) * int(square.shape[1])
     along = error.mean(1) if n else error.sum(1)
-    worst = max(float(error.max()), -float(error.min())) if n else 0.0
-    return Measured(
-        got=got.reshape(want.ref.shape), error=error, n=n, rows=rows, cols=cols, tiles=tiles, along=along, max=worst,
-        rms=float(square.mean()) ** 0.5 if n else 0.0, bias=float(along.mean()) if n else 0.0,
-        mismatch=mismatch, unwritten=lost,
+    asked = [square.sum()]
+    if n:
+        asked += [error.max(), error.min(), square.mean(), along.mean()]
+    total, *others = read(frame, asked)
+    top, low, mean, bias = others or (0.0, 0.0, 0.0, 0.0)
+    return _Figures(
+        n=n, rows=rows, cols=cols, tiles=tiles, along=along, finite=math.isfinite(total), max=max(top, -low),
+        rms=mean**0.5, bias=bias,
     )  # fmt: skip
 
 
@@ -148,12 +190,19 @@ def _sums(frame: Frame, square: Any) -> tuple[Any, Any, Any]:
         square = padded
     strips = square.reshape(down * TILE, across, TILE).sum(2)
     by_row = _pool(frame, strips[:rows].sum(1) / max(cols, 1), tall)
+    count, enough = _tiling(frame, rows, cols)  # type: ignore[arg-type]  # no frame changes object's __hash__
+    tiles = xp.sqrt(strips.reshape(down, TILE, across).sum(1) / count) * enough
+    return by_row, by_col, tiles
+
+
+@functools.lru_cache(maxsize=32)
+def _tiling(frame: Frame, rows: int, cols: int) -> tuple[Any, Any]:
+    """Elements of each tile, and 1 where they are enough for a ratio, else 0."""
+    xp, down, across = frame.xp, -(-rows // TILE), -(-cols // TILE)
     high = frame.f64(xp.asarray([min(TILE, rows - i * TILE) for i in range(down)])).reshape(-1, 1)
     broad = frame.f64(xp.asarray([min(TILE, cols - i * TILE) for i in range(across)])).reshape(1, -1)
     count = high * broad
-    enough = frame.f64(count >= min(POOL, rows * cols))
-    tiles = xp.sqrt(strips.reshape(down, TILE, across).sum(1) / count) * enough
-    return by_row, by_col, tiles
+    return count, frame.f64(count >= min(POOL, rows * cols))
 
 
 def _unwritten(frame: Frame, got: Any, poison: Any, want: Want) -> int:
@@ -173,39 +222,53 @@ def summary(frame: Frame, m: Measured, want: Want, base: Measured | Base | None)
     whole = base.rms if base is not None else 0.0
     floor = max(whole, FLOOR)
     parts = base if isinstance(base, Measured) else None
-    row, row_ix = _worst(frame, m.rows, parts.rows if parts else None, floor)
-    col, col_ix = _worst(frame, m.cols, parts.cols if parts else None, floor)
-    tile, tile_ix = _worst(frame, m.tiles.reshape(-1), parts.tiles.reshape(-1) if parts else None, floor)
+    asked = [
+        *_worst(frame, m.rows, parts.rows if parts else None, floor),
+        *_worst(frame, m.cols, parts.cols if parts else None, floor),
+        *_worst(frame, m.tiles.reshape(-1), parts.tiles.reshape(-1) if parts else None, floor),
+        *_spread(m),
+    ]
+    row, row_ix, col, col_ix, tile, tile_ix, *spread = read(frame, asked)
     across = max(int(m.tiles.shape[1]), 1)
     tall, wide = pooled(int(m.error.shape[0]), int(m.error.shape[1]))
     return {
         "n": m.n, "rms": _real(m.rms), "max": _real(m.max), "bias": _real(m.bias),
-        "bias_se": _real(_bias_se(m)),
+        "bias_se": _real(_bias_se(m, spread)),
         "base_rms": _real(whole), "base_max": _real(base.max if base else 0.0),
         "base_bias": _real(base.bias if base else 0.0),
-        "row_ratio": row, "row_ix": row_ix * tall, "col_ratio": col, "col_ix": col_ix * wide,
-        "tile_ratio": tile, "tile_ix": (tile_ix // across, tile_ix % across),
+        "row_ratio": _real(row), "row_ix": int(row_ix) * tall, "col_ratio": _real(col), "col_ix": int(col_ix) * wide,
+        "tile_ratio": _real(tile), "tile_ix": (int(tile_ix) // across, int(tile_ix) % across),
         "nonfinite_equal": m.mismatch is None or not bool(m.mismatch.any()),
         "unwritten": m.unwritten, "exact": want.exact,
     }  # fmt: skip
 
 
-def _bias_se(m: Measured) -> float:
-    rows, cols = int(m.error.shape[0]), int(m.error.shape[1])
-    if rows * cols < 2:
+def _units(m: Measured) -> Any:
+    """What the bias is a mean of: rows, or the elements of the only one."""
+    return m.along if int(m.error.shape[0]) > 1 else m.error.reshape(-1)
+
+
+def _spread(m: Measured) -> list[Any]:
+    """The sum of squares about the bias; nothing where there are fewer than two elements."""
+    if int(m.error.shape[0]) * int(m.error.shape[1]) < 2:
+        return []
+    spread = _units(m) - _units(m).mean()
+    return [(spread * spread).sum()]
+
+
+def _bias_se(m: Measured, spread: Sequence[float]) -> float:
+    if not spread:
         return 0.0
-    units = m.along if rows > 1 else m.error.reshape(-1)
-    n = int(units.shape[0])
-    spread = units - units.mean()
-    return math.sqrt(float((spread * spread).sum()) / (n - 1) / n)
+    n = int(_units(m).shape[0])
+    return math.sqrt(spread[0] / (n - 1) / n)
 
 
-def _worst(frame: Frame, part: Any, base: Any, floor: float) -> tuple[float, int]:
+def _worst(frame: Frame, part: Any, base: Any, floor: float) -> tuple[Any, Any]:
+    """(largest ratio, its place) as float64 tensors without axes."""
     if int(part.shape[0]) == 0:
-        return 0.0, 0
+        return part.sum(), part.sum()
     ratio = part / (frame.xp.clip(base, floor, None) if base is not None else floor)
-    ix = int(ratio.argmax())
-    return _real(float(ratio[ix])), ix
+    return ratio.max(), frame.f64(ratio.argmax())
 
 
 def _real(x: float) -> float:

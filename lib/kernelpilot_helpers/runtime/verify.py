@@ -11,15 +11,20 @@ from .arena import Arena, open_arena, slot_bytes
 from .arms import Nursery, Worker
 from .content import Contents
 from .gpu_arena import GpuArena
-from .inventory import ours
 from .session import ArmDied, Session
 from .spec import Arm, Case
 from .stats import Base, Measured, Want, lean, measure
+from .uses import Uses
 
 REGIMES = ("small", "large", "heavy_tail", "sparse")
 SLOTS = 3
 BIG = 64 << 20
-"""GPU: cases whose outputs take more bytes get no more calls than the probes need."""
+"""GPU: cases whose outputs take more bytes get no more calls and slots than the probes need: a block of two."""
+WARM = -1
+"""Number of the calls that an arm makes before the first one that is checked."""
+AHEAD_BYTES = 8 << 30
+"""Free memory of the device from which on the next phase's workers may make their contexts during this one."""
+AHEAD_CORES = 3
 _random = random.SystemRandom()
 
 
@@ -40,30 +45,47 @@ def verify(session: Session, nursery: Nursery) -> None:
     spec = session.job["verify"] or {}
     seeds, calls = max(spec.get("seeds", 3), 1), max(spec.get("calls", 3), 2)
     workers: list[Worker] = []
+    uses = Uses(session) if session.gpu else None
     try:
-        workers += [nursery.fork(arm) for arm in verified_arms(session)]
-        for worker in workers:
-            worker.load()
+        with session.lap("verify.start"):
+            workers += [nursery.fork(arm) for arm in verified_arms(session)]
+            for worker in workers:
+                worker.load()
+        ahead(session, nursery)
         for case_ix, case in enumerate(session.cases):
             ordinal = 0
             for seed_ix in range(seeds):
-                round_ = Round(session, workers, case, seed_ix, regime_of(case_ix, seed_ix, seeds), ordinal)
+                regime = regime_of(case_ix, seed_ix, seeds)
+                round_ = Round(session, workers, case, seed_ix, regime, ordinal, uses=uses)
                 try:
                     round_.go(calls, probe=case_ix == 0 and seed_ix == 0)
                 finally:
-                    round_.close()
+                    with session.lap("verify.arena"):
+                        round_.close()
                 ordinal = round_.call_ix
+                nursery.advance()
+        if uses is not None:
+            with session.lap("verify.inventory"):
+                uses.settle(workers[-1])
     finally:
         for worker in workers:
             worker.finish()
+
+
+def ahead(session: Session, nursery: Nursery) -> None:
+    """Start the workers of the timing's pilot, where they have cores and memory: nothing is timed meanwhile."""
+    timed = "time" in session.job["phases"] and session.job.get("time") and any(c.timed for c in session.cases)
+    if session.gpu and timed and len(session.cores) >= AHEAD_CORES and session.device.free_bytes() >= AHEAD_BYTES:
+        nursery.early(session.arms.values())
 
 
 class Round:
     """One case under one seed and regime, all arms side by side on the same content."""
 
     def __init__(
-        self, session: Session, workers: list[Worker], case: Case, seed_ix: int, regime: str, ordinal: int
-    ) -> None:
+        self, session: Session, workers: list[Worker], case: Case, seed_ix: int, regime: str, ordinal: int, *,
+        uses: Uses | None = None,
+    ) -> None:  # fmt: skip
         self.session = session
         self.workers = workers
         self.case = case
@@ -73,9 +95,11 @@ class Round:
         self._big = session.gpu and sum(t.span * t.itemsize for t in case.outputs) > BIG
         self._seen: dict[tuple[str, str], dict[bytes, int]] = {}
         self._labels = {"seed_ix": seed_ix, "regime": regime, "pair": None}
-        self._contents = Contents(session.frame, case, regime)
+        self._uses = uses
+        with session.lap("verify.contents"):
+            self._contents = Contents(session.frame, case, regime)
         room = session.job["limits"]["arena_bytes"] // slot_bytes(case)
-        self._slots = max(min(SLOTS, room), 2 if session.gpu else 1)
+        self._slots = max(min(2 if self._big else SLOTS, room), 2 if session.gpu else 1)
         self._next = 0
         self._held = [self._fresh() for _ in range(self._slots)]
         self._arenas: dict[str, Arena | GpuArena] = {}
@@ -99,23 +123,31 @@ class Round:
         self._held = [self._fresh() for _ in self._held]
 
     def _fill(self, arena: Arena | GpuArena) -> None:
-        arena.fill_all(self._contents, self._held)
-        arena.ready()
+        with self.session.lap("verify.fill"):
+            arena.fill_all(self._contents, self._held)
+            arena.ready()
 
     def _map(self) -> None:
+        lap = self.session.lap
         for worker in self.workers:
-            arena = self._arenas[worker.arm.name] = open_arena(self.session, self.case, self._slots)
-            arena.fill_static(self._contents)
+            with lap("verify.arena"):
+                arena = self._arenas[worker.arm.name] = open_arena(self.session, self.case, self._slots)
+                arena.fill_static(self._contents)
             self._fill(arena)
-            worker.map(arena)
+            with lap("verify.arena"):
+                worker.map(arena)
             if self.session.gpu:
-                worker.warm(range(self._slots))
+                with lap("verify.warm"):
+                    worker.warm(range(self._slots))
+        if self.session.gpu:  # what is given again as the answer to other content is known from here on
+            for slot in range(self._slots):
+                self._stale(self.workers[-1].arm, self._arenas[self.workers[-1].arm.name], slot, WARM)
 
     def go(self, calls: int, *, probe: bool) -> None:
         """All probes of this round."""
         self._map()
         first = _random.randrange(self._slots)
-        for ix in range((2 if self._big else calls) if self._full else 1):
+        for ix in range(calls if self._full and not self._big else 1):
             self._renew()
             self._step("call" if ix == 0 else "repeat", [first])
         if not self._full:
@@ -141,7 +173,8 @@ class Round:
         self._step("repeat", order if self._full else order[:2])
 
     def _again(self, first: int) -> None:
-        before = {arm: arena.keep(first) for arm, arena in self._arenas.items()}
+        last = self.workers[-1].arm.name
+        before = {last: self._arenas[last].keep(first)}
         other = (first + 1) % self._slots
         self._held[other] = self._held[first]
         self._step("bitwise", [other], before=before)
@@ -152,15 +185,14 @@ class Round:
         self._renew()
         source = (first + 1) % self._slots
         self._step("late", [first], act=lambda w: w.late(first, source), content={first: self._held[source]})
-        if self.case.timed:
-            self._inventory(first)
 
     def _graph(self) -> None:
         """Calls captured over one content and replayed over another: nothing may have been decided at capture."""
         self._renew()
         order = list(range(self._slots))
         _random.shuffle(order)
-        captured = {w.arm.name: self._capture(w, order) for w in self.workers}
+        with self.session.lap("verify.capture"):
+            captured = {w.arm.name: self._capture(w, order) for w in self.workers}
         if not captured[self.workers[-1].arm.name]:
             return
         self._renew()
@@ -175,33 +207,17 @@ class Round:
             text = f"{got.code}: {got.text}" if noted else got.text
             code = "note.capture" if noted else got.code
             self.session.event(worker.arm.name, code, text, case_id=self.case.case_id)
+        elif self._uses is not None and worker is self.workers[-1]:
+            self._uses.captured(self.case, got.names)
         return got.ok
-
-    def _inventory(self, slot: int) -> None:
-        """Which kernels one call of the candidate runs; with the figures also the baseline's."""
-        for worker in self.workers if "figures" in self.session.job["phases"] else self.workers[-1:]:
-            self._renew()
-            self._fill(self._arenas[worker.arm.name])
-            arm, case_id = worker.arm, self.case.case_id
-            try:
-                kernels, _ = worker.inventory(slot)
-            except ArmDied as gone:
-                if not worker.alive:
-                    raise
-                self.session.event(arm.name, "note.inventory", _last_line(gone), case_id=case_id)
-                continue
-            mine = ours([name for name, _, _ in kernels], self.session.build_dir(arm))
-            self.session.inventory += [
-                {"arm": arm.name, "case_id": case_id, "name": name, "count": count, "ns": ns, "ours": mine[name]}
-                for name, count, ns in kernels
-            ]
 
     def _want(self, k: int) -> dict[str, Want]:
         """What content ``k`` gives: the reference runs once for it, however many arms and probes ask."""
         if k not in self._wants:
             for gone in self._wants.keys() - set(self._held):
                 del self._wants[gone]
-            self._wants[k] = self.session.oracle.want(self.case, self._contents.inputs(k))
+            with self.session.lap("verify.want"):
+                self._wants[k] = self.session.oracle.want(self.case, self._contents.inputs(k))
         return self._wants[k]
 
     def _step(
@@ -220,19 +236,23 @@ class Round:
         for worker in self.workers:
             arena = self._arenas[worker.arm.name]
             self._fill(arena)
-            if act is None:
-                worker.run(slots)
-            else:
-                act(worker)
-            for kind, detail in arena.faults(ran, held, self._contents):
-                session.event(worker.arm.name, kind, detail, case_id=case.case_id)
-            notes = arena.differ(before[worker.arm.name], slots[0]) if before else {}
+            with session.lap("verify.run"):
+                if act is None:
+                    worker.run(slots)
+                else:
+                    act(worker)
+            with session.lap("verify.faults"):
+                for kind, detail in arena.faults(ran, held, self._contents):
+                    session.event(worker.arm.name, kind, detail, case_id=case.case_id)
             for at, slot in enumerate(slots):
-                if probe != "bitwise":
-                    notes = self._stale(worker.arm, arena, slot, self.call_ix + at)
-                self._compare(worker.arm, arena, slot, wants[slot], bases, probe, self.call_ix + at, notes)
-                inputs = self._contents.inputs(ran[slot])
-                self._violations(worker.arm, inputs, arena, slot)
+                notes: dict[str, str] = {}
+                if worker is self.workers[-1]:
+                    with session.lap("verify.digest"):
+                        again = arena.differ(before[worker.arm.name], slot) if before else None
+                        notes = self._stale(worker.arm, arena, slot, self.call_ix + at) if again is None else again
+                with session.lap("verify.measure"):
+                    self._compare(worker.arm, arena, slot, wants[slot], bases, probe, self.call_ix + at, notes)
+                    self._violations(worker.arm, self._contents.inputs(ran[slot]), arena, slot)
         self.call_ix += len(slots)
 
     def _compare(
@@ -265,7 +285,8 @@ class Round:
         for name, digest in arena.digest(slot).items():
             seen = self._seen.setdefault((arm.name, name), {}).setdefault(digest, call_ix)
             if seen != call_ix:
-                notes[name] = f"stale: the output of call {seen}, on other content"
+                which = "a call before the first one" if seen == WARM else f"call {seen}"
+                notes[name] = f"stale: the output of {which}, on other content"
         return notes
 
     def _library(self, slot: int) -> None:

@@ -73,9 +73,9 @@ class Caller:
         except OSError as fault:
             raise Closed(str(fault)) from fault
 
-    def answered(self) -> bool:
-        """Whether the reply to what was posted has begun to arrive, or never will."""
-        return bool(select.select([self.sock], [], [], 0)[0])
+    def answered(self, within: float = 0.0) -> bool:
+        """Whether the reply to what was posted begins to arrive ``within`` seconds, or never will."""
+        return bool(select.select([self.sock], [], [], within)[0])
 
     def wait(self, *, timeout: float) -> dict[str, Any]:
         """The reply to what was posted. Raises Closed, TimedOut after ``timeout`` seconds, or Forged."""

@@ -43,6 +43,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "padded": {"tensors": {"x": GAPS, "residual": GAPS, "out": GAPS}},
 }
 """Contracts of the zoo: what each adds to ``task/contract.toml``."""
+NARROW: dict[str, Any] = {"axes": {"N": {"var": None, "values": [100, 128]}}}
+"""Laid over a kind where few edge cases will do: one of the axes takes the values of the cases alone."""
 BINARY = "committed_cubin"
 """Its compiled kernel is written when it is measured: this repository holds no binaries either."""
 LAST = "2999-01-01T00:00:00Z"
@@ -52,19 +54,21 @@ BLOCKS = 8
 
 
 def merged(doc: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    """``doc`` with the tables of ``more`` laid over its own, at every depth."""
+    """``doc`` with the tables of ``more`` laid over its own, at every depth; None takes a field away."""
     out = dict(doc)
     for key, value in more.items():
         old = out.get(key)
         out[key] = merged(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
-    return out
+    return {key: value for key, value in out.items() if value is not None}
 
 
-def request(kind: str, gpu: str, cases: str = "cases.jsonl") -> scaffold.Request:
-    """The zoo's task with the fields of ``kind``."""
+def request(
+    kind: str, gpu: str, cases: str = "cases.jsonl", more: Mapping[str, Any] | None = None
+) -> scaffold.Request:  # fmt: skip
+    """The zoo's task with the fields of ``kind``, and ``more``."""
     doc = contract.read_toml((TASK / "contract.toml").read_bytes(), at="contract.toml", fix="")
     doc["target"]["gpu"] = gpu
-    made = contract.from_document(merged(doc, KINDS[kind]), at=kind)
+    made = contract.from_document(merged(merged(doc, KINDS[kind]), more or {}), at=kind)
     workload = contract.parse_cases((TASK / cases).read_bytes(), made, at=cases)
     return scaffold.Request(contract=made, cases=workload, reference=TASK / "reference.py", baseline=TASK / "baseline")
 
@@ -100,6 +104,8 @@ class Pen:
     blocks: int = BLOCKS
     cases: str = "cases.jsonl"
     """File below ``task/``: which shapes."""
+    more: Mapping[str, Any] = field(default_factory=dict)
+    """What every contract adds to its kind."""
     repos: dict[str, Path] = field(default_factory=dict)
     raws: list[Raw] = field(default_factory=list)
     """What the last candidate's jobs gave."""
@@ -110,7 +116,9 @@ class Pen:
         """The locked repo of a kind, made when first asked for."""
         if kind not in self.repos:
             path = self.folder / kind
-            scaffold.make(request(kind, self.gpu, self.cases), path, kernelpilot=Path(sys.executable), parent_ok=True)
+            scaffold.make(
+                request(kind, self.gpu, self.cases, self.more), path, kernelpilot=Path(sys.executable), parent_ok=True
+            )
             locking.lock(path, amend=False, why="", lab=FakeLab(), clock=_now, say=_quiet)
             self.repos[kind] = path
         return self.repos[kind]

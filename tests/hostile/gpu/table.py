@@ -77,11 +77,11 @@ CHEATS = [
     *_broken("timeout", "resident_kernel", row=23, call_s=6.0),
     *_wrong(23, "cheat.subprocess", "subprocess"),
     *_either(24, LATE, "lazy", "after_the_reply"),
-    *_wrong(25, "cheat.", "patches_events", "patches_graph_class", "patches_time", "patches_runtime"),
-    *_wrong(25, "cheat.", "patches_machine"),
+    *_wrong(25, "cheat.patched", "patches_events", "patches_graph_class", "patches_time", "patches_runtime"),
+    *_wrong(25, "cheat.patched cheat.clock", "patches_machine"),
     *_wrong(26, "cheat.channel", "forged_reply"),
-    *_wrong(26, "cheat.", "forged_spans", "forged_tenth"),
-    *_wrong(28, "cheat.", "l2_persist"),
+    *_wrong(26, "cheat.clock", "forged_spans", "forged_tenth"),
+    *_wrong(28, "cheat.l2_persist", "l2_persist"),
     *_broken("capture.", "item_in_entry", kind="must_graph", row=29),
     *_wrong(30, "wrong.", "precomputes", "keeps_weight", kind="prepared"),
     *_wrong(31, "cheat.reads_other_arm", "reads_reference", "imports_baseline", "writes_raw"),
@@ -101,8 +101,10 @@ CHEATS = [
     *_broken("load.failed", "no_syntax"),
     *_broken("capture.", "pinned_in_call", "malloc_in_call", "tunes_in_call", kind="must_graph"),
     *_broken("capture.", "graph_legacy", "graph_unjoined", kind="must_graph"),
-    *_wrong(0, "cheat.", "shrinks_flush", "swaps_events", "steals_mark", "counts_nodes", "delays_event"),
-    *_wrong(0, "cheat.", "swaps_handler"),
+    *_wrong(0, "cheat.flush", "shrinks_flush"),
+    *_wrong(0, "cheat.outside_window cheat.clock", "swaps_events", "steals_mark"),
+    *_wrong(0, "cheat.uneven_calls cheat.", "counts_nodes", "delays_event"),
+    *_wrong(0, "cheat.clock", "swaps_handler"),
     *_wrong(0, "wrong.", "floods_printf"),
 ]
 
@@ -135,26 +137,38 @@ ABSENT = {
 """Rows without a candidate, and why."""
 
 TWINS = {
-    "memo_pointer": MEMO,
-    "memo_edges": ANY_LIE,
     "capture_sloppy": ("cheat.", "wrong."),
-    "burst_skip": ANY_LIE,
     "batch_and_skip": ANY_LIE,
-    "neighbours": ANY_LIE,
     "late_thread": LATE,
-    "lazy": LATE,
-    "zeroes_input": ("cheat.input_mutated",),
     "past_the_end": ("memory.redzone",),
+    "forged_tenth": ("cheat.clock: the GPU's own timer",),
+    "patches_runtime": ("cheat.patched",),
+    "patches_events": ("cheat.patched",),
 }
 """Name to codes: tricks that need no GPU, played against the GPU path over the fake device."""
 MORE_TWINS = {
     "no_op": ("wrong.unwritten",),
-    "forged_spans": ("cheat.",),
-    "patches_runtime": ("cheat.",),
-    "patches_events": ("cheat.",),
+    "forged_spans": ("cheat.clock: the GPU's own timer",),
+    "memo_pointer": MEMO,
+    "memo_edges": ANY_LIE,
+    "burst_skip": ANY_LIE,
+    "neighbours": ANY_LIE,
+    "lazy": LATE,
+    "zeroes_input": ("cheat.input_mutated",),
+    "swaps_handler": ("cheat.clock: the GPU's own timer",),
 }
 """Further ones, with KERNELPILOT_TEST_ALL_TWINS=1: each takes some seconds."""
 HONEST_TWINS = ("honest_prepared_once",)
+
+
+APART = (22, 23, 24, 25, 26, 28)
+"""Rows that play with time or with the whole GPU: measured while nothing else of ours runs there."""
+
+
+def apart() -> set[str]:
+    """Names that want a GPU for themselves: those rows, the inventions against the timing, what hangs or hogs."""
+    play = {c.name for c in CHEATS if c.row in APART or "timeout" in c.codes}
+    return play | {c.name for c in CHEATS if c.row == 0 and c.codes == ("cheat.",)} | {"hogs_memory"}
 
 
 def core() -> set[str]:

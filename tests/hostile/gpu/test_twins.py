@@ -15,7 +15,7 @@ from kernelpilot_helpers.executors import deploy
 from kernelpilot_helpers.executors import local as local_lab
 from kernelpilot_helpers.referee.decide import Outcome
 from tests import fakegpu
-from tests.hostile.gpu.pen import TWINS, ZOO, Pen, faults, flagged
+from tests.hostile.gpu.pen import NARROW, TWINS, ZOO, Pen, faults, flagged
 from tests.hostile.gpu.table import CHEATS, EITHER, HONEST_TWINS, MORE_TWINS
 from tests.hostile.gpu.table import TWINS as FEW
 
@@ -39,7 +39,8 @@ def crowd(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     chosen = [getattr(i, "callspec").params["name"] for i in request.session.items if _twin(i)]  # noqa: B009
     spare: Queue[Pen] = Queue()
     for lane in range(LANES):
-        spare.put(Pen(base / str(lane), TORCH, shared=TWINS / "shared", blocks=6, cases="small.jsonl"))
+        pen = Pen(base / str(lane), TORCH, shared=TWINS / "shared", blocks=6, cases="small.jsonl", more=NARROW)
+        spare.put(pen)
 
     def one(name: str) -> Outcome:
         pen = spare.get()
