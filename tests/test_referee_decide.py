@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 import pytest
 
-from kernelpilot_helpers import benchmark, correctness, policy, scaffold
+from kernelpilot_helpers import correctness, policy, scaffold
 from kernelpilot_helpers.attempt.job import Arm, Job, JobCase, Phase, TensorSpec, TimeSpec, VerifySpec
 from kernelpilot_helpers.attempt.raw import Died, Event, GpuLook, Raw, Sanitized
 from kernelpilot_helpers.executors.fake import FakeLab

@@ -17,6 +17,7 @@ FORBIDDEN = "the library computes it, and policy.library_calls = false in contra
 NAMED = 3
 NAME_CHARS = 60
 FIXES = {
+    "capture.event_node": "record no external event inside a call; join streams with plain events",
     "capture.legacy_stream": "launch on the current stream (torch.cuda.current_stream()), not on the default one",
     "capture.unjoined": "make the current stream wait for an event recorded on the side stream before returning",
     "capture.sync": "do not wait for the GPU inside a call: no synchronize(), .item(), .cpu(), or print of a tensor",
