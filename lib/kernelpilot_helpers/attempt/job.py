@@ -122,6 +122,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     arms: tuple[Arm, ...]
     stop_if_identical: bool = False
     """After the builds: when A and B are the same program, neither verify nor time anything."""
+    stop_if_wrong: bool = False
+    """After verification: when B is plainly wrong (an offence, an unwritten or non-finite output, errors far beyond
+    ``where_limit``), time nothing; nearly wrong is for the judge to say."""
     time: TimeSpec | None = None
     verify: VerifySpec | None = None
     limits: Limits = Limits()

@@ -86,6 +86,7 @@ class Question:
     first_pair: int = 0
     blocks: int = 0
     stop_if_identical: bool = False
+    stop_if_wrong: bool = False
     seeds: int = policy.POLICY.verify_seeds
 
 
@@ -110,6 +111,7 @@ def make(workspace: Workspace, question: Question, workdir: Path) -> Job:
         cases=_cases(workspace, question.phases),
         arms=arms,
         stop_if_identical=question.stop_if_identical,
+        stop_if_wrong=question.stop_if_wrong,
         time=_time(question, gpu=gpu) if "time" in question.phases else None,
         verify=VerifySpec(seeds=question.seeds) if "verify" in question.phases else None,
         limits=_gpu_limits(made.target) if gpu else _limits(),

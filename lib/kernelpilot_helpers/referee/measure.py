@@ -141,6 +141,7 @@ def question_for(workspace: Workspace, intent: Intent, ask: Ask, job_id: str) ->
         first_pair=ask.first_pair,
         blocks=workspace.tier(intent.tier).blocks,
         stop_if_identical=ask.role == "main",
+        stop_if_wrong=workspace.device.kind == "gpu",
     )
 
 

@@ -55,6 +55,8 @@ class Worker(Commands):
         if session.gpu:
             self._post({"op": "open"}, stage="load")
 
+    answered_ns = 0
+
     def ask(
         self, command: dict[str, Any], *, limit: float, stage: str, fds: Sequence[int] = (), quiet: float | None = None
     ) -> dict[str, Any]:  # fmt: skip
@@ -78,6 +80,7 @@ class Worker(Commands):
             reply = self._line.wait(timeout=limit)
         except (wire.TimedOut, wire.Closed, wire.Forged) as fault:
             raise self._fault(fault, stage) from None
+        self.answered_ns = time.perf_counter_ns()
         for kind, detail in reply.get("events", ()):
             self._event(str(kind), str(detail))
         if "error" in reply:

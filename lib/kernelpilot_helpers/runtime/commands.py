@@ -47,6 +47,8 @@ class Commands(ABC):
     """The commands that are about calls; how they travel is the subclass's."""
 
     case_id: str
+    answered_ns: int
+    """Our clock when the last reply was there: what we look at afterwards is not the arm's time."""
     _session: Session
 
     @abstractmethod
@@ -111,7 +113,7 @@ class Commands(ABC):
     def _ticks(self, op: str, **fields: Any) -> Ticks:
         started = time.perf_counter_ns()
         reply = self._call(op, **fields)
-        wall = time.perf_counter_ns() - started
+        wall = self.answered_ns - started
         spans = reply.get("spans")
         if not isinstance(spans, list) or not spans or not all(isinstance(s, int) and s >= 0 for s in spans):
             raise self.forged("a reply without its ticks")

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-SYSTEM = ("/usr/", "/lib/", "/lib64/", "/bin/", "/opt/")
+SYSTEM = ("/usr/", "/lib/", "/lib64/", "/bin/", "/sbin/", "/opt/")
 SPAWN = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "os.posix_spawn", "os.spawn"}
 EVENTS_MAX = 50
 TOOLS = {
@@ -119,7 +119,7 @@ class Guard:
             self._dlopen(args)
         elif event in SPAWN:
             if not self.building and not self._tool(event, args):
-                self.note("cheat.subprocess", event)
+                self.note("cheat.subprocess", f"{event}: {_program(args)}" if args else event)
         elif event in ("socket.connect", "socket.bind", "socket.sendto", "socket.getaddrinfo"):
             self.note("cheat.network", event)
 
@@ -133,7 +133,7 @@ class Guard:
                 self.note("cheat.reads_other_arm", f"opened {text}")
             return
         real = os.path.realpath(text)
-        if not real.startswith(self._closed) or real.startswith(self._own):
+        if not real.startswith(self._closed) or (real + os.sep).startswith(self._own):
             return
         writes = bool((isinstance(mode, str) and set(mode) & set("wax+")) or ((flags or 0) & 3))
         if real.startswith(self._readable):
@@ -177,6 +177,12 @@ class Guard:
         real = os.path.realpath(text)
         if real not in self.libraries and not is_system(text) and not self._built_here(real):
             self.note("cheat.foreign_binary", f"loaded {Path(text).name}")
+
+
+def _program(args: tuple[Any, ...]) -> str:
+    """What was to be started, as far as the event says."""
+    first = args[0] or (args[1][0] if len(args) > 1 and isinstance(args[1], list | tuple) and args[1] else "")
+    return os.path.basename(os.fsdecode(first)) if isinstance(first, str | bytes | os.PathLike) else "?"  # noqa: PTH119
 
 
 def tool_dirs() -> tuple[str, ...]:

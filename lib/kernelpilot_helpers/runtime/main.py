@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from . import building, env, frames, mutants, tenancy, timing, verify, zygote
 from .arms import Nursery
-from .procs import PR_SET_DUMPABLE, all_but, cores, die_with, keep_awake, keep_memory, pin, prctl
+from .procs import PR_SET_DUMPABLE, cores, die_with, everywhere, keep_awake, keep_memory, pin, prctl
 from .session import ArmDied, Session, open_session
 from .spec import JobError
 from .zygotes import Place, Zygote
@@ -121,7 +121,7 @@ class Stage:
         job = self._job
         name = self._framework()
         oracle, last = cores()
-        pinned = all_but(oracle) if self._gpu else (last,)
+        pinned = everywhere() if self._gpu else (last,)  # jobs on several GPUs of one host would share a core
         place = Place(
             script=self._script, tmp=self._tmp, framework=name, device="gpu" if self._gpu else "cpu", cores=pinned
         )
@@ -158,7 +158,8 @@ class Stage:
 def run_phases(session: Session, nursery: Nursery, script: str, oracle: int) -> None:
     """Build, then whatever else the job asks, as far as it comes."""
     allowed = os.sched_getaffinity(0)
-    pin(oracle)
+    if not session.gpu:
+        pin(oracle)
     spinner = None if session.gpu or session.cores == (oracle,) else session.cores[0]
     awake = keep_awake(spinner)
     try:
@@ -174,6 +175,8 @@ def run_phases(session: Session, nursery: Nursery, script: str, oracle: int) -> 
             if phase in session.job["phases"]:
                 with stopwatch(session, phase):
                     work()
+            if phase == "verify" and session.job.get("stop_if_wrong") and plainly_wrong(session):
+                return
     finally:
         nursery.close()
         if awake is not None:
@@ -181,6 +184,27 @@ def run_phases(session: Session, nursery: Nursery, script: str, oracle: int) -> 
             awake.wait()
         with contextlib.suppress(OSError):
             os.sched_setaffinity(0, allowed)
+
+
+OFFENCES = ("cheat.", "memory.", "policy.", "check.")
+FAR = 8.0
+"""An error this many times beyond the limit of ``where`` is no matter of luck."""
+
+
+def plainly_wrong(session: Session) -> bool:
+    """Whether what verification saw of arm B leaves nothing to time; it decides how long a job lasts and no more."""
+    if any(e["arm"] == "B" and e["kind"].startswith(OFFENCES) for e in session.events):
+        return True
+    factor, slack = session.job.get("where_limit", (2.0, 2.0))
+    for check in session.checks:
+        stats = check.get("stats") if check["arm"] == "B" else None
+        if stats is not None and (
+            not stats["nonfinite_equal"]
+            or stats["unwritten"]
+            or stats["max"] > FAR * (factor * stats["base_max"] + slack)
+        ):
+            return True
+    return False
 
 
 def phases(session: Session, nursery: Nursery, script: str) -> dict[str, Callable[[], None]]:

@@ -100,10 +100,9 @@ def cores() -> tuple[int, int]:
     return usable[0], usable[-1]
 
 
-def all_but(core: int) -> tuple[int, ...]:
-    """Every core this process may use except ``core``; that one too where it is the only one."""
-    usable = os.sched_getaffinity(0)
-    return tuple(sorted(usable - {core} or usable))
+def everywhere() -> tuple[int, ...]:
+    """Every core this process may use."""
+    return tuple(sorted(os.sched_getaffinity(0)))
 
 
 def pin(*cores: int) -> None:
