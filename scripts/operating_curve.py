@@ -73,7 +73,11 @@ class Study:
             folder = Path(tmp) / "job"
             folder.mkdir()
             spec = TimeSpec(
-                pairs=pairs, first_pair=first_pair, blocks=self.options.blocks, sample_us=self.options.sample_us
+                pairs=pairs,
+                first_pair=first_pair,
+                blocks=self.options.blocks,
+                sample_us=self.options.sample_us,
+                recheck_share=0.0,
             )
             job: Job = workload.make_job(folder, a=a, b=b, time=spec, arena_gib=self.options.arena_gib)
             started = time.monotonic()

@@ -80,6 +80,19 @@ def screen(repo: Path, folder: Path, nonce: int) -> dict[str, Any]:
     return {"seconds": round(seconds, 2), "verdict": verdict}
 
 
+def whole(repo: Path, tier: str) -> dict[str, Any]:
+    """The last edit once more at another tier: wall seconds, and those of its builds."""
+    data, seconds = cli("attempt", VARIANT, "--tier", tier, "--again", "-m", f"at {tier}", "--repo", str(repo))
+    row = data.get("row", data)
+    raws = [json.loads((repo / "artifacts" / "runs" / run / "raw.json").read_text()) for run in row["runs"]]
+    spent = [raw["env"].get("phase_seconds", {}) for raw in raws]
+    builds = sum(s.get("build", 0.0) for s in spent)
+    print(f"  {tier:<17} {seconds:6.1f} s  {row['verdict']}, builds {builds:.1f} s", flush=True)
+    phases = [{k: round(v, 2) for k, v in s.items() if "." not in k} for s in spent]
+    gain = {k: row.get(k) for k in ("verdict", "reason", "gain")}
+    return {"seconds": round(seconds, 2), "build_s": round(builds, 2), "phases": phases, **gain}
+
+
 def sequential(python: task_python.TaskPython, tmp: Path, nonce: int) -> dict[str, Any]:
     """(b) once."""
     spec = {"kernel": edited(nonce)["kernel.cu"], "name": NAME, "nonce": nonce, "shapes": workload.SHAPES}
@@ -115,6 +128,7 @@ def main() -> int:
     """Measure both, print, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--tiers", default="", help="tiers to measure too, separated by commas: accept, claim")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     python = task_python.find(explicit=task_python.explicit_argv(Path(), os.environ), framework="torch")
@@ -123,8 +137,9 @@ def main() -> int:
         folder = prepare(repo)
         first = int.from_bytes(os.urandom(3), "little")
         ours = [screen(repo, folder, first + i) for i in range(options.repeats)]
+        tiers = {tier: whole(repo, tier) for tier in options.tiers.split(",") if tier}
         theirs = [sequential(python, Path(tmp), first + i) for i in range(options.repeats)]
-    result = summary(ours, theirs)
+    result = {**summary(ours, theirs), "tiers": tiers}
     print(
         f"screen tier {result['screen_seconds']:.1f} s, sequential {result['sequential_seconds']:.1f} s: "
         f"{result['ratio']:.1f} times"

@@ -20,7 +20,7 @@ SPAWN = {"subprocess.Popen", "os.system", "os.fork", "os.forkpty", "os.exec", "o
 EVENTS_MAX = 50
 TOOLS = {
     "nvcc", "ptxas", "gcc", "g++", "cc", "c++", "clang", "clang++", "ninja", "ld", "as", "cicc", "fatbinary",
-    "cudafe++", "nvlink", "ldconfig", "cuobjdump", "nvdisasm", "which", "uname",
+    "cudafe++", "nvlink", "ldconfig", "cuobjdump", "nvdisasm", "which", "uname", "file",
 }  # fmt: skip
 """What compilers of Python kernels and extensions start; only while the worker says that compiling is expected."""
 DECORATION = re.compile(r"^(x86_64|aarch64)-\w+-gnu-|-(\d+(\.\d+)*|blackwell)$")
@@ -156,7 +156,7 @@ class Guard:
             return False
         if not (is_system(found) or os.path.realpath(found).startswith(self._tools)):
             return False
-        self._compiled = self._compiled or name not in ("which", "uname", "ldconfig")
+        self._compiled = self._compiled or name not in ("which", "uname", "file", "ldconfig")
         return True
 
     def _built_here(self, path: str) -> bool:
