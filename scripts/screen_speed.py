@@ -83,13 +83,12 @@ def screen(repo: Path, folder: Path, nonce: int) -> dict[str, Any]:
 def whole(repo: Path, tier: str) -> dict[str, Any]:
     """The last edit once more at another tier: wall seconds, and those of its builds."""
     data, seconds = cli("attempt", VARIANT, "--tier", tier, "--again", "-m", f"at {tier}", "--repo", str(repo))
-    row = data.get("row", data)
-    raws = [json.loads((repo / "artifacts" / "runs" / run / "raw.json").read_text()) for run in row["runs"]]
+    raws = [json.loads((repo / "artifacts" / "runs" / run / "raw.json").read_text()) for run in data["run_ids"]]
     spent = [raw["env"].get("phase_seconds", {}) for raw in raws]
     builds = sum(s.get("build", 0.0) for s in spent)
-    print(f"  {tier:<17} {seconds:6.1f} s  {row['verdict']}, builds {builds:.1f} s", flush=True)
+    print(f"  {tier:<17} {seconds:6.1f} s  {data['verdict']}, builds {builds:.1f} s", flush=True)
     phases = [{k: round(v, 2) for k, v in s.items() if "." not in k} for s in spent]
-    gain = {k: row.get(k) for k in ("verdict", "reason", "gain")}
+    gain = {k: data.get(k) for k in ("verdict", "reason", "geomean")}
     return {"seconds": round(seconds, 2), "build_s": round(builds, 2), "phases": phases, **gain}
 
 
