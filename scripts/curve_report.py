@@ -120,7 +120,7 @@ def plot(result: Mapping[str, Any]) -> str:
             body += _curve(xs, ys, INK[tier], dash)
             body += _key(label, INK[tier], dash, 70 + 22 * (2 * ix + row))
     false = result["effects"].get("A/A", {}).get("tiers", {}).get("accept", {})
-    note = [f"{result['gates']} gates a point, resampled"]
+    note = [f"{result['gates']} gates a point"]
     if false:
         note += ["A/A, accept tier:", f"{false['rates']['IMPROVED'] * 100:.2f} % false IMPROVED"]
         note += [f"half-width {false['half_width_median'] * 100:.2f} %", f"{false['seconds']:.0f} s of GPU time"]
