@@ -24,7 +24,7 @@ import msgspec
 
 from kernelpilot_helpers import benchmark, demo, policy, proc, scaffold
 from kernelpilot_helpers.attempt.raw import Raw
-from kernelpilot_helpers.executors import deploy, task_python
+from kernelpilot_helpers.executors import task_python
 from kernelpilot_helpers.executors.local import LocalLab
 from kernelpilot_helpers.referee import decide, floor, jobs, workspace
 
@@ -124,7 +124,7 @@ def main() -> int:
     python = task_python.find(explicit=task_python.explicit_argv(Path(), os.environ))
     with tempfile.TemporaryDirectory() as tmp:
         ws = prepare(Path(tmp) / "repo")
-        study = Study(ws, LocalLab(python, deploy.cache_dir() / "device.lock"), Path(tmp) / "job")
+        study = Study(ws, LocalLab(python, proc.cache_dir() / "device.lock"), Path(tmp) / "job")
         known = facts(ws, policy.ACCEPT, options.max_pairs)
         gates = []
         env: dict[str, Any] = {}

@@ -238,11 +238,15 @@ def check_what_was_kept_is_compared_byte_by_byte() -> None:
         assert b.arena.differ(kept, 1) == {"out": "2 of 32 bytes differ between two calls on the same content"}
 
 
-def check_every_copy_of_a_static_tensor_holds_the_same() -> None:
+def check_every_copy_of_a_static_tensor_holds_something_else() -> None:
+    """Breaks when what was prepared of one copy answers for another, or the reference reads the wrong one."""
     b = Bench()
     first, second = (b.arena._view(copy[0]) for copy in b.arena.layout.static)
-    assert _equal(first, second)
+    assert not _equal(first, second)
     assert _equal(first, b.contents.inputs(3)["w"])
+    b.contents.rotate(5, 2)  # call 8 is the fourth of its block and reads copy 1
+    assert _equal(second, b.contents.inputs(8)["w"])
+    assert _equal(first, b.contents.inputs(5)["w"])
     assert first.data_ptr() != second.data_ptr()
 
 

@@ -139,6 +139,9 @@ class Policy:
     """The same for calls that could not be captured: the host submits the stamps one by one, and may be late ..."""
     gpu_stamp_share: float = 0.02
     """... and this share of the span; more is a lying clock."""
+    gpu_stamp_gain_us: float = 0.4
+    """A gain must also be there with all that the GPU's own timer saw of a span beyond this: honest arms differ by up
+    to 0.3 us."""
     gpu_flush_share: float = 0.7
     """A cache flush that takes less of the incumbent's flush than this was not one."""
     library_share: float = 0.10

@@ -21,7 +21,7 @@ from kernelpilot_helpers.ledger.model import Motivation
 from kernelpilot_helpers.referee import locking, measure, workspace
 from kernelpilot_helpers.referee.decide import Outcome
 from kernelpilot_helpers.referee.runs import Intent
-from kernelpilot_helpers.scaffold.request import template
+from kernelpilot_helpers.scaffold.request import KITS, template
 
 ZOO = Path(__file__).parent / "zoo"
 TASK = "zoo"
@@ -47,7 +47,7 @@ def request(kind: str) -> scaffold.Request:
     for table, fields in KINDS[kind].items():
         doc[table] = {**doc.get(table, {}), **fields}
     made = contract.from_document(doc, at="zoo")
-    return scaffold.Request(contract=made, cases=contract.parse_cases(CASES, made, at="zoo"), example=True)
+    return scaffold.Request(contract=made, cases=contract.parse_cases(CASES, made, at="zoo"), kit=KITS["norm", "cpu"])
 
 
 @dataclass

@@ -21,6 +21,7 @@ from .heat import Cooled, cool
 from .physics import Memory
 from .rule import Decision, Rule, decide, next_look, rule_of
 from .table import Table, pair_values, tabulate
+from .timer import as_seen, unseen
 
 Objective = Literal["geomean", "total_time"]
 
@@ -40,6 +41,8 @@ class Reading:
     memory: Memory
     cooled: Cooled
     cycles: Fit | None
+    seen: Fit | None
+    """As the GPU's own timer has it."""
 
 
 def _interval(one: Fit, alpha: float) -> Interval:
@@ -87,6 +90,7 @@ def _doubted(made: Decision, read: Reading, rule: Rule) -> tuple[Decision, tuple
     }
     floor, notes = physics.impossible(read.memory, times)
     doubt = floor or read.cooled.doubt or contradiction(read.overall, read.cycles, rule)
+    doubt = doubt or unseen(read.overall, read.seen, rule)
     decided = Decision(verdict="AMBIGUOUS", reason=doubt) if doubt else made
     return decided, (*read.cooled.notes, *notes)
 
@@ -156,6 +160,7 @@ def _read(
         memory=memory,
         cooled=cooled,
         cycles=in_cycles(cooled.raws, timed=timed, weights=weights, arms=arms),
+        seen=as_seen(cooled.raws, timed=timed, weights=weights, arms=arms),
     )
 
 

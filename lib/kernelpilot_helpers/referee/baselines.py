@@ -43,13 +43,14 @@ def against(facts: Facts, runs: Runs, once: policy.Tier, ids: tuple[str, str]) -
         return Ask(role="baseline", phases=("time",), pairs=once.looks[0], first_pair=0, why=why, which=which)
     own = {0: runs.confirm} if facts.incumbent_is_baseline and runs.confirm is not None else {}
     found = {**own, **dict(zip(asked, runs.direct, strict=False))}
-    if facts.baselines == 1:
-        return Direct(interval=_alone(facts, found[0], once))
-    notes: list[str] = []
     for ix in asked:
         bad = _candidate_fails(facts, found[ix], ids)
         if bad is not None:
             return bad
+    if facts.baselines == 1:
+        return Direct(interval=_alone(facts, found[0], once))
+    notes: list[str] = []
+    for ix in asked:
         if ix and (fault := _fault(facts, found[ix])):
             notes.append(f"{LEFT_OUT}: baseline {ix + 1}: {fault}")
             del found[ix]

@@ -104,6 +104,9 @@ class Memory:
         for slot in self.layout.slots:
             yield from slot
 
+    def _shared(self) -> Iterator[tuple[int, Region]]:
+        return ((which, r) for which, copy in enumerate(self.layout.static) for r in copy)
+
     def _outputs(self, slot: int) -> Iterator[Region]:
         return (r for r in self.layout.slots[slot] if _written(r.tensor))
 
@@ -138,9 +141,9 @@ class Memory:
         ``ran`` maps the slots of the block to their content, ``held`` the slots that were not part of it.
         """
         found: list[tuple[str, str]] = []
-        for region in (r for copy in self.layout.static for r in copy):
+        for which, region in self._shared():
             found += self._zones(region, "static")
-            if not self._same(region, contents.window(region.tensor, 0)):
+            if not self._same(region, contents.copy(region.tensor, which)):
                 found.append(("cheat.input_mutated", f"static tensor {region.tensor.name} was changed"))
         for slot, k in ran.items():
             for region in self.layout.slots[slot]:
@@ -213,9 +216,9 @@ class Arena(Memory):
             self.fd = -1
 
     def fill_static(self, contents: Contents) -> None:
-        """Write the tensors that all calls share: the same content in every copy."""
-        for region in (r for copy in self.layout.static for r in copy):
-            self._bytes[region.data : region.data_end] = contents.window(region.tensor, 0)
+        """Write the tensors that calls share: other content in every copy."""
+        for which, region in self._shared():
+            self._bytes[region.data : region.data_end] = contents.copy(region.tensor, which)
 
     def fill(self, slot: int, contents: Contents, k: int) -> None:
         """Give ``slot`` content ``k``: inputs written, in-place tensors restored, outputs poisoned."""

@@ -257,6 +257,10 @@ class Nursery:
             if arm.name not in self._early:
                 self._early[arm.name] = self._fork(arm)
 
+    def pids(self) -> set[int]:
+        """Of the early workers."""
+        return {worker.pid for worker in self._early.values()}
+
     def advance(self) -> None:
         """Let the early workers load whose device is open by now."""
         for worker in self._early.values():

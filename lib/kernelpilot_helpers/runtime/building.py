@@ -138,18 +138,20 @@ def binary_id(source: Path, artifacts: list[dict[str, Any]]) -> str:
     """One hash of the program: built libraries, Python without comments and docstrings, other files' bytes.
 
     C sources are left out where something was built, CUDA sources where a cubin was: the built file stands for them.
+    A CUDA source that no build names stays: the candidate may compile it by itself.
     Not so for a torch extension, whose bytes hold names that nvcc makes of the folder's path: there the sources stand.
     """
     whole = [a for a in artifacts if not a["path"].startswith(EXTENSION)]
     parts: list[list[Any]] = [["library", a["path"], a["normal_sha256"]] for a in whole]
     parts += [["extension", a["path"], a["command"]] for a in artifacts if a not in whole]
     cubin = any(a["path"].endswith(".cubin") for a in whole)
+    named = {word for a in whole for word in a["command"]}
     compiled = ((COMPILED if whole else ()) + (CUDA if cubin else ())) if len(whole) == len(artifacts) else ()
     for path in _files(source):
         name = path.relative_to(source).as_posix()
         if path.suffix == ".py":
             parts.append(["python", name, _python(path)])
-        elif path.suffix not in compiled:
+        elif path.suffix not in compiled or (path.suffix == ".cu" and name not in named):
             parts.append(["file", name, sha256(path)])
     return hashlib.sha256(repr(sorted(parts)).encode()).hexdigest()
 

@@ -11,6 +11,8 @@ from .spec import ITEMSIZE, Case, JobError, Tensor
 
 WINDOWS = 65521
 """Distinct windows of one buffer (a prime, so that any step visits each of them before one comes twice)."""
+COPIES_MAX = 64
+"""Copies of the static tensors, each of them another window of the same buffer."""
 GEN = re.compile(r"^(normal|uniform|integers)\(\s*([-+.\deE]+)\s*,\s*([-+.\deE]+)\s*\)$")
 LIMITS = {"int8": 127, "uint8": 255, "int16": 2**15 - 1, "int32": 2**31 - 1, "int64": 2**53}
 
@@ -69,9 +71,11 @@ class Contents:
         self.frame = frame
         self.case = case
         self._buffers: dict[str, Any] = {}
+        self._calls, self._copies = 1, 1
         self.restart()
         for tensor in case.inputs:
-            n = tensor.span + (0 if tensor.role == "static" else WINDOWS * self.grain(tensor) // tensor.itemsize)
+            windows = COPIES_MAX if tensor.role == "static" else WINDOWS
+            n = tensor.span + (windows * self.grain(tensor) // tensor.itemsize if tensor.span else 0)
             buffer = frame.buffer(-(-n * tensor.itemsize // frame.grain) * frame.grain)
             if n:
                 values = draw(frame, tensor, n, regime)
@@ -82,6 +86,12 @@ class Contents:
         """Other windows in another order from here on, over the same buffers."""
         self._start = int.from_bytes(os.urandom(4), "little") % WINDOWS
         self._step = 1 + int.from_bytes(os.urandom(4), "little") % (WINDOWS - 1)
+
+    def rotate(self, calls: int, copies: int) -> None:
+        """Blocks have ``calls`` calls from here on, and call ``i`` of a block reads copy ``i % copies`` of the static
+        tensors. Copies differ: what is kept of one is no answer for another.
+        """
+        self._calls, self._copies = calls, copies
 
     def grain(self, tensor: Tensor) -> int:
         """Bytes from one window of ``tensor`` to the next."""
@@ -96,11 +106,18 @@ class Contents:
         return self._buffers[tensor.name]
 
     def _at(self, tensor: Tensor, k: int) -> int:
-        return 0 if tensor.role == "static" else self.index(k) * self.grain(tensor)
+        which = k % self._calls % self._copies if tensor.role == "static" else self.index(k)
+        return which * self.grain(tensor)
 
     def window(self, tensor: Tensor, k: int) -> Any:
         """The bytes of call ``k``, gaps of a strided tensor included: a view in the frame's memory."""
-        at = self._at(tensor, k)
+        return self._cut(tensor, self._at(tensor, k))
+
+    def copy(self, tensor: Tensor, which: int) -> Any:
+        """The bytes of one copy of a static tensor."""
+        return self._cut(tensor, which * self.grain(tensor))
+
+    def _cut(self, tensor: Tensor, at: int) -> Any:
         return self.frame.window(self._buffers[tensor.name], at, at + tensor.span * tensor.itemsize)
 
     def inputs(self, k: int) -> dict[str, Any]:

@@ -90,7 +90,7 @@ class GpuArena(Memory):
         self._patterns = patterns(case)
         regions = self.layout.slots[0] if slots else ()
         self._columns = [Column(self._flat, slots, self.layout.step, r, frame.grain) for r in regions]
-        self._static = [r for copy in self.layout.static for r in copy]
+        self._static = list(self._shared())
         for zone in self._all_zones():
             zone.fill_(FILL[0])
 
@@ -127,7 +127,7 @@ class GpuArena(Memory):
     def _all_zones(self) -> Iterable[Any]:
         for column in self._columns:
             yield from column.zones
-        for region in self._static:
+        for _, region in self._static:
             yield self._flat[region.start : region.data]
             yield self._flat[region.data_end : region.end]
 
@@ -135,9 +135,9 @@ class GpuArena(Memory):
         return int.from_bytes(self._patterns[tensor.name], "little", signed=tensor.itemsize > 1)
 
     def fill_static(self, contents: Contents) -> None:
-        """Write the tensors that all calls share: the same content in every copy."""
-        for region in self._static:
-            self._flat[region.data : region.data_end].copy_(contents.window(region.tensor, 0))
+        """Write the tensors that calls share: other content in every copy."""
+        for which, region in self._static:
+            self._flat[region.data : region.data_end].copy_(contents.copy(region.tensor, which))
 
     def fill(self, slot: int, contents: Contents, k: int) -> None:
         """Give ``slot`` content ``k``: inputs written, in-place tensors restored, outputs poisoned."""
@@ -203,10 +203,10 @@ class GpuArena(Memory):
     def faults(self, ran: Mapping[int, int], held: Mapping[int, int], contents: Contents) -> list[tuple[str, str]]:
         """See Memory: one look at everything, read back once; region by region only where something is wrong."""
         flags = [(zone != FILL[0]).any() for zone in self._all_zones() if zone.numel()]
-        for region in self._static:
+        for which, region in self._static:
             if region.data_end > region.data:
                 data = self._flat[region.data : region.data_end]
-                flags.append((data != contents.window(region.tensor, 0)).any())
+                flags.append((data != contents.copy(region.tensor, which)).any())
         for column in (c for c in self._columns if c.nbytes):
             flags += self._ran_flags(column, ran, contents)
             flags += self._unlike(column, held, contents)

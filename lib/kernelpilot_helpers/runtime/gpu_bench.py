@@ -72,6 +72,7 @@ class GpuBench(Bench):
         self._stamped: dict[str, list[Stamped | None]] = {w.arm.name: [] for w in workers}
         self._idle = _random.randrange(max((session.job.get("time") or {}).get("blocks", 1), 1))
         session.device.reset_persisting_l2()
+        contents.rotate(plan.calls, plan.copies)
         try:
             super().__init__(session, workers, case, plan.calls, contents)
         except BaseException:

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
-from . import residency
+from . import residency, tenancy
 from .arena import slot_bytes, static_bytes
 from .arms import Nursery, Worker
 from .content import Contents
@@ -177,6 +177,7 @@ def _pair(session: Session, nursery: Nursery, course: Course, contents: dict[str
         for case in [c for c in session.cases if c.timed]:
             course.ahead(p)
             _case(session, workers, case, contents[case.case_id], looks, pair)
+        tenancy.still_alone(session.nvml, {w.pid for w in workers} | nursery.pids())
     finally:
         for worker in workers:
             worker.finish()

@@ -170,6 +170,7 @@ class GpuLoaded(Loaded):
         except self._fault as fault:
             self._synchronize()
             return {"fault": fault.code, "text": fault.text}
+        self._guard.check_names()  # the candidate ran inside of it, and what it ran is read off here
         return {"kernels": self._program.kernels, "names": self._program.names}
 
     def replay(self, command: dict[str, Any], _fds: list[int]) -> dict[str, Any]:

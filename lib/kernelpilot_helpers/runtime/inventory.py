@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 LIBRARY = re.compile(
-    r"^(nvjet_|cublas|cudnn|nccl|cask_|sm\d+_xmma_|volta_|turing_|ampere_|(at|c10|at_cuda_detail)::|.*::cublas)"
+    r"^(nvjet_|cublas|cudnn|nccl|cask_|sm\d+_xmma_|volta_|turing_|ampere_|(at|c10|at_cuda_detail|pytorch_flash)::"
+    r"|PyTorchMemEffAttention|fmha_cutlass|.*::cublas)"
 )
 """Where the frameworks' and vendors' own kernels live: a candidate that takes such a name does not own it."""
-LIBRARY_TYPE = re.compile(r"(?<![A-Za-z_])cutlass_\d+_")
+LIBRARY_TYPE = re.compile(r"(?<![A-Za-z_])(cutlass_\d+_|cublas[A-Z]|PyTorchMemEffAttention)")
 """Template argument of the vendor's instantiations of a public kernel."""
 OTHERS = re.compile(r"^(Memcpy|Memset)\b")
 WAITS = re.compile(r"^(Context|Stream|Event) (Sync|Wait)|^Stream Wait Event|^Event Record")

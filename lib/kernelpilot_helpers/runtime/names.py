@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import types
 from collections.abc import Iterator
 from typing import Any
 
-from . import cuda, frames, graphs, machine, probe, score, shape, wire
+from . import cuda, frames, graphs, inventory, machine, probe, score, shape, wire
 
-MODULES = (cuda, graphs, machine, shape, score, wire, probe, frames)
+MODULES = (cuda, graphs, machine, shape, score, wire, probe, frames, inventory)
 FRAMEWORK = {
     "Event": ("elapsed_time", "record", "synchronize", "query", "__new__"),
     "CUDAGraph": ("replay", "capture_begin", "capture_end"),
@@ -45,8 +46,13 @@ def _functions(prefix: str, names: dict[str, Any], module: str) -> Iterator[tupl
         if isinstance(value, type) and value.__module__ == module:
             yield f"{prefix}.{name}", value
             yield from _functions(name, dict(vars(value)), module)
-        elif isinstance(value, types.FunctionType | property | staticmethod | classmethod):
+        elif isinstance(value, types.FunctionType | property | staticmethod | classmethod) or _constant(name, value):
             yield f"{prefix}.{name}", value
+
+
+def _constant(name: str, value: Any) -> bool:
+    """Which kernels are our own, and which records are no kernels, is data."""
+    return name.strip("_").isupper() and isinstance(value, tuple | str | int | re.Pattern)
 
 
 def _own(thing: Any) -> Iterator[tuple[str, Any]]:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from .arena import slot_bytes, static_bytes
+from .content import COPIES_MAX
 from .spec import Case, Tensor
 
-COPIES_MAX = 64
 ROTATION = 5
 """A rotation through this many times the second-level cache leaves nothing of its start in it."""
 HOT_SHARE = 0.5

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from . import cuda, gpulock, nvml
@@ -50,10 +50,25 @@ def alone(processes: Sequence[tuple[int, int]]) -> None:
             raise JobError(f"gpu.busy: pid {pid} ({mib} MiB) holds this GPU: end it or wait for it")
 
 
+def still_alone(sensors: Any, workers: Collection[int]) -> None:
+    """Raises JobError where a process that is not of this job has come to the GPU while it was timed.
+
+    Only where the driver speaks of the pids that we know: it lists this process, too. The code is not ``gpu.busy``,
+    for which nothing is recorded: a candidate could get rid of a measurement by starting a process.
+    """
+    listed = dict(sensors.processes()) if sensors is not None else {}
+    if os.getpid() in listed:
+        for pid in listed.keys() - {os.getpid(), *workers}:
+            raise JobError(f"gpu.shared: pid {pid} ({listed[pid]} MiB) came to this GPU while it was timed: try again")
+
+
 def _uuid() -> str:
     """The first visible GPU's UUID, without a context: other jobs that wait for the lock must not look like tenants."""
     known = getattr(cuda, "first_uuid", None)
-    return str(known() if known else cuda.open_device().facts["gpu_uuid"])
+    try:
+        return str(known() if known else cuda.open_device().facts["gpu_uuid"])
+    except cuda.CudaError as fault:
+        raise JobError(f"gpu.absent: {fault}") from fault
 
 
 def _open() -> Any:

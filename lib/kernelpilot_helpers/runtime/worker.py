@@ -71,6 +71,7 @@ def _kind(device: str) -> type[Loaded]:
 def serve(port: Answerer, arm: Loaded, guard: Guard) -> None:
     """Answer until the end of the channel; a candidate's exception is a reply, never the end."""
     handlers = arm.handlers()
+    guard.watch(lambda: _talk(port, handlers))
     while True:
         command = port.next()
         if command is None:
@@ -84,6 +85,13 @@ def serve(port: Answerer, arm: Loaded, guard: Guard) -> None:
         arm.tell_library()
         body["events"] = guard.take()
         port.reply(command, body)
+
+
+def _talk(port: Answerer, handlers: dict[str, Callable[..., Any]]) -> dict[str, Any]:
+    """What answers the oracle, by name: a method laid over one of the channel's is new in its own table."""
+    own = {f"channel.{name}": vars(port).get(name) for name in ("next", "reply")}
+    bound = {f"channel.{name}": thing for name, thing in vars(port).items() if callable(thing)}
+    return {**own, **bound, **{f"handlers.{name}": thing for name, thing in handlers.items()}}
 
 
 class Loaded:

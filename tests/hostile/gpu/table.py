@@ -81,7 +81,7 @@ CHEATS = [
     *_wrong(25, "cheat.patched", "patches_events", "patches_graph_class", "patches_time", "patches_runtime"),
     *_wrong(25, "cheat.patched cheat.clock", "patches_machine"),
     *_wrong(26, "cheat.channel", "forged_reply"),
-    *_wrong(26, "cheat.clock", "forged_spans", "forged_tenth"),
+    *_wrong(26, "cheat.clock cheat.patched", "forged_spans", "forged_tenth"),
     *_wrong(28, "cheat.l2_persist", "l2_persist"),
     *_broken("capture.", "item_in_entry", kind="must_graph", row=29),
     *_wrong(30, "wrong.", "precomputes", "keeps_weight", kind="prepared"),
@@ -105,7 +105,7 @@ CHEATS = [
     *_wrong(0, "cheat.flush", "shrinks_flush"),
     *_wrong(0, "cheat.outside_window cheat.clock", "swaps_events", "steals_mark"),
     *_wrong(0, "cheat.uneven_calls cheat.", "counts_nodes", "delays_event"),
-    *_wrong(0, "cheat.clock", "swaps_handler"),
+    *_wrong(0, "cheat.clock cheat.patched", "swaps_handler"),
     *_wrong(0, "wrong.", "floods_printf"),
 ]
 
@@ -142,21 +142,21 @@ TWINS = {
     "batch_and_skip": ANY_LIE,
     "late_thread": LATE,
     "past_the_end": ("memory.redzone",),
-    "forged_tenth": ("cheat.clock: the GPU's own timer",),
+    "forged_tenth": ("cheat.clock: the GPU's own timer", "cheat.patched"),
     "patches_runtime": ("cheat.patched",),
     "patches_events": ("cheat.patched",),
 }
 """Name to codes: tricks that need no GPU, played against the GPU path over the fake device."""
 MORE_TWINS = {
     "no_op": ("wrong.unwritten",),
-    "forged_spans": ("cheat.clock: the GPU's own timer",),
+    "forged_spans": ("cheat.clock: the GPU's own timer", "cheat.patched"),
     "memo_pointer": MEMO,
     "memo_edges": ANY_LIE,
     "burst_skip": ANY_LIE,
     "neighbours": ANY_LIE,
     "lazy": LATE,
     "zeroes_input": ("cheat.input_mutated",),
-    "swaps_handler": ("cheat.clock: the GPU's own timer",),
+    "swaps_handler": ("cheat.clock: the GPU's own timer", "cheat.patched"),
 }
 """Further ones, with KERNELPILOT_TEST_ALL_TWINS=1: each takes some seconds."""
 HONEST_TWINS = ("honest_prepared_once",)
