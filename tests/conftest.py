@@ -11,7 +11,7 @@ import pytest
 from tests import referee_sim
 
 MEASURES = (
-    "hostile/",
+    "hostile/test_zoo",
     "clients/",
     "cli/test_end_to_end",
     "cli/test_help",

@@ -16,7 +16,8 @@ from click.testing import CliRunner
 from kernelpilot_helpers.attempt.job import Job
 from kernelpilot_helpers.attempt.raw import Died, Raw
 from kernelpilot_helpers.cli import common, group
-from kernelpilot_helpers.errors import KernelPilotError, ToolMissing
+from kernelpilot_helpers.errors import KernelPilotError, Refused, ToolMissing
+from kernelpilot_helpers.executors import presence
 from kernelpilot_helpers.executors.lab import job_sha256
 from kernelpilot_helpers.referee import ceilings
 from tests import fakegpu
@@ -93,6 +94,18 @@ def test_a_job_without_a_gpu_is_a_missing_tool_and_nothing_is_kept(tmp_path: Pat
     assert not (tmp_path / "ceilings").exists()
 
 
+def test_a_machine_without_a_gpu_is_said_before_a_python_is_sought(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when somebody without a GPU is sent to install torch first."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(ceilings, "here", lambda: None)
+    monkeypatch.setattr(presence, "gpu_here", lambda: False)
+    monkeypatch.setattr(common, "lab_with", lambda *_a, **_how: pytest.fail("a Python was sought"))
+    said = CliRunner().invoke(group, ["bench", "--ceilings"], standalone_mode=False).exception
+    assert isinstance(said, Refused) and said.what.startswith("no NVIDIA GPU here")
+
+
 def test_the_visible_gpu_is_chosen_by_number_or_uuid() -> None:
     listing = "GPU-aaaaaaaa-1, 580.1\nGPU-bbbbbbbb-2, 580.1\n"
     assert ceilings.choose(listing, "") == ("GPU-aaaaaaaa-1", "580.1")
@@ -109,6 +122,7 @@ def test_the_command_prints_kept_figures_and_measures_only_when_asked(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ceilings, "here", lambda: (UUID, "580.1"))
+    monkeypatch.setattr(presence, "gpu_here", lambda: True)
     lab = OneLab(values=VALUES)
     monkeypatch.setattr(common, "lab_with", lambda argv, **_how: lab)
     first = CliRunner().invoke(group, ["bench", "--ceilings"], standalone_mode=False)

@@ -28,7 +28,7 @@ DIED = Died(
 
 
 def lab(folder: Path) -> LocalLab:
-    python = TaskPython(argv=(sys.executable,), framework="numpy", version="0")
+    python = TaskPython(argv=(sys.executable,), framework="torch", version="0", cuda="13.0")
     return LocalLab(python, folder / "lock", cache=folder / "cache")
 
 

@@ -105,3 +105,30 @@ def test_a_gpu_target_is_sent_to_the_lock_like_any_other() -> None:
     report = gate.decide(e, POLICY, final=False)
     assert [f.fix for f in report.findings] == ["kernelpilot lock"]
     assert gate.next_step(e, report) == "kernelpilot lock  # it measures, so on a machine with the H100"
+
+
+def test_a_lock_that_no_commit_holds_is_not_checked_out() -> None:
+    """Breaks when the remedy names a file that HEAD lacks, or a lock that HEAD holds is made again."""
+    path = "artifacts/contract.lock.json"
+    none = tuple(replace(c, paths=tuple(p for p in c.paths if p != path)) for c in GIT.commits)
+
+    def fixes(**changes: Any) -> list[str]:
+        git = replace(GIT, dirty=changes.pop("dirty", ()), commits=changes.pop("commits", GIT.commits))
+        report = gate.decide(evidence(git=git, **changes), POLICY, final=False)
+        return [f.fix for f in report.findings if f.where == path and f.rule in ("5", "6")]
+
+    torn = Fault(where=path, what="not valid JSON", fix="")
+    assert fixes(dirty=(path,)) == [f"git checkout HEAD -- {path}"]
+    assert fixes(dirty=(path,), commits=none) == ["kernelpilot lock"]
+    assert fixes(lock=torn) == [f"git checkout HEAD -- {path}"]
+    assert fixes(lock=torn, commits=none) == [f"rm {path} && kernelpilot lock"]
+
+
+def test_a_fault_of_the_contract_is_told_once() -> None:
+    """Breaks when one misspelt line is a block of the contract, of the audit and of the lock."""
+    what = "1 fault\n  target.speedup = 0.9: want a ratio above 1"
+    fault = Fault(where="contract.toml", what=what, fix="mend it")
+    for dirty, fix in (((), "mend it"), (("contract.toml",), "git checkout HEAD -- contract.toml  # or, to keep")):
+        at = evidence(contract=fault, audit=(fault,), git=replace(GIT, dirty=dirty))
+        found = [f for f in gate.decide(at, POLICY, final=False).findings if "target.speedup" in f.what]
+        assert [f.rule for f in found] == ["5"] and found[0].fix.startswith(fix)

@@ -14,6 +14,7 @@ from kernelpilot_helpers import plan, policy, proc
 from kernelpilot_helpers.attempt.job import Job
 from kernelpilot_helpers.attempt.raw import FigureTime, Raw, Residency
 from kernelpilot_helpers.contract.cases import from_documents
+from kernelpilot_helpers.contract.model import Contract
 from kernelpilot_helpers.errors import BadRecord, NotComparable
 from kernelpilot_helpers.evidence import gpu_run
 from kernelpilot_helpers.evidence.gpu_run import GpuRun
@@ -117,6 +118,11 @@ def test_before_the_lock_the_next_step_names_the_machine(tmp_path: Path) -> None
     evidence, report = gating.judged(repo, final=False)
     evidence = dataclasses.replace(evidence, files={plan.PATH: "# plan"})
     assert next_step(evidence, report) == "kernelpilot lock  # it measures, so on a machine with the H200"
+    assert isinstance(evidence.contract, Contract)
+    for name in ("cuda", "any"):
+        target = msgspec.structs.replace(evidence.contract.target, gpu=name)
+        anything = dataclasses.replace(evidence, contract=msgspec.structs.replace(evidence.contract, target=target))
+        assert next_step(anything, report).endswith("so on a machine with an NVIDIA GPU")
 
 
 # --- a booking

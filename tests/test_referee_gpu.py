@@ -9,7 +9,7 @@ import pytest
 
 from kernelpilot_helpers.attempt.raw import Died, Raw
 from kernelpilot_helpers.errors import Refused
-from kernelpilot_helpers.executors import absent
+from kernelpilot_helpers.executors import absent, presence
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.referee import jobs, locking, recover, workspace
 from kernelpilot_helpers.referee.locking import Locked
@@ -92,8 +92,11 @@ def test_lock_attempt_improved(repo: Path) -> None:
         ("gpu.memory: 3 GiB are free", "nvidia-smi  #"),
     ],
 )
-def test_a_machine_without_a_free_gpu_is_a_refusal_and_no_row(tmp_path: Path, log: str, start: str) -> None:
+def test_a_machine_without_a_free_gpu_is_a_refusal_and_no_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str, start: str
+) -> None:
     """Breaks if the reference is blamed for a missing GPU, or a later command records BROKEN for a run of nothing."""
+    monkeypatch.setattr(presence, "gpu_here", lambda: True)
     made = gpu_sim.repo(tmp_path)
     gone = FakeLab(died=Died(arm="", stage="oracle", log=log))
     with pytest.raises(Refused) as caught:

@@ -131,7 +131,7 @@ def test_a_path_that_a_worker_names_stays_below_the_build_folder(tmp_path: Path)
 def test_what_identifies_a_program_of_cuda_sources(tmp_path: Path) -> None:
     """Breaks when a comment makes two programs of one cubin, or two extensions of other sources are one program."""
     (tmp_path / "kernel.cu").write_text("// one")
-    cubins = [{"path": "kernel.cubin", "normal_sha256": "0", "command": []}]
+    cubins = [{"path": "kernel.cubin", "normal_sha256": "0", "command": ["nvcc", "kernel.cu"]}]
     module = [{"path": "ext-m/m.so", "normal_sha256": "0", "command": ["torch_extension", "m"]}]
     before = [building.binary_id(tmp_path, a) for a in (cubins, module, [])]
     (tmp_path / "kernel.cu").write_text("// two")

@@ -282,13 +282,33 @@ def test_bad_requests(tmp_path: Path, old: str, new: str, why: str) -> None:
     with pytest.raises(BadRecord) as caught:
         scaffold.parse_request(REQUEST.replace(old, new).encode(), str(tmp_path / "r.toml"))
     assert why in caught.value.what
+    file = tmp_path / "r.toml"
+    assert caught.value.fix == f'"${{EDITOR:-vi}}" {file}  # then: kernelpilot scaffold DIR --request {file}'
+
+
+def test_a_baseline_of_almost_that_name_is_no_stub(tmp_path: Path) -> None:
+    """Breaks when a misspelt file is passed over and a stub stands where it should."""
+    (tmp_path / "baseline").mkdir()
+    (tmp_path / "baseline/liger.py").write_text("def entry(*, x, y): pass\n")
+    line = '[[baseline]]\nid = "liger"\nfn = "baseline/%s.py:entry"\n'
+    text = REQUEST.replace('reference = "ref_impl.py:truth"\n', "").replace('baseline = "slow"\n', "")
+
+    def todo(name: str) -> tuple[str, ...]:
+        request = scaffold.parse_request((text + line % name).encode(), str(tmp_path / "r.toml"))
+        return scaffold.content.todo(request)
+
+    with pytest.raises(BadRecord) as caught:
+        todo("ligr")
+    assert 'fn = "baseline/ligr.py": no such file (did you mean baseline/liger.py?)' in caught.value.what
+    assert todo("liger") == ("reference.py",)
+    assert todo("other_name") == ("reference.py", "baseline/other_name.py")
 
 
 def test_flags_that_no_contract_may_hold() -> None:
     """Breaks if a bad flag is found only after the repo stands."""
-    with pytest.raises(BadRecord, match=r"task\.name"):
+    with pytest.raises(BadRecord, match=r"--task = "):
         scaffold.example(task="two words")
-    with pytest.raises(BadRecord, match=r"target\.speedup"):
+    with pytest.raises(BadRecord, match=r"--speedup = "):
         scaffold.example(task="t", speedup=1.0)
     with pytest.raises(Refused, match="no built-in task for op 'gemm'"):
         scaffold.example(task="t", op="gemm")

@@ -329,7 +329,11 @@ def test_the_requests_say_what_their_cards_say() -> None:
     assert short.contract.target.speedup == 1.10
     assert [c.axes for c in short.cases if contract.timed(c)] == [{"M": 64, "N": 2048, "K": 2048}]
     assert short.contract.tensors["bias"].dtype == "float16"
-    assert len(read) == 3
+    softmax = read["softmax_bf16/request.toml"].contract.tensors
+    assert [(t.dtype, t.residency) for t in softmax.values()] == [("bfloat16", "cold"), ("bfloat16", "hot")]
+    # what a missing key would mean is not left to the reader
+    assert {n: 'graph = "may"' in (REQUESTS / n).read_text() for n in CARDS} == dict.fromkeys(CARDS, True)
+    assert len(read) == 4
 
 
 def test_a_baseline_that_the_folder_lacks_becomes_a_stub(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import json
 import os
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from kernelpilot_install.doctor import ask
+from kernelpilot_install.doctor import ask, gpu_task
 from kernelpilot_install.places import places
 from tests.doctor_sim import World, make_world
 
@@ -168,7 +169,49 @@ def test_a_machine_without_a_gpu_says_what_is_left_to_do(world: World) -> None:
     said = world.one("gpu")
     assert said.status == "warn"
     assert said.what.startswith("no NVIDIA GPU (") and said.what.endswith("CPU targets only")
-    assert said.fix.startswith("# CPU target: nothing to do")
+    assert said.fix.startswith("# CPU target: nothing to do") and "kernelpilot lock there" in said.fix
+
+
+def test_a_gpu_repo_is_told_what_this_machine_can_do_for_it(world: World, tmp_path: Path) -> None:
+    """Breaks when all is said to be well for a task that cannot be measured here, or a CPU task hears of it."""
+    assert world.of("gpu-task") == world.of("nvcc") == []
+    programs = tmp_path / "bin"
+    programs.mkdir()
+
+    def program(name: str, text: str) -> Path:
+        (programs / name).write_text(f"#!/bin/sh\n{text}\n", encoding="utf-8")
+        (programs / name).chmod(0o755)
+        return programs / name
+
+    world.env["PATH"] = str(programs)
+    facts = {"torch": "2.11", "triton": "3.6", "ninja": "", "cuda": "13.0", "nvrtc": "/x/libnvrtc.so.13"}
+    python = program("good", f"echo '{json.dumps(facts)}'")
+    bare = program("bare", f"echo '{json.dumps({**facts, 'cuda': ''})}'")
+    here = {"task_argv": (str(python),), "gpu_target": "cuda"}
+    (none, *tools) = list(gpu_task.able(world.here(**here)))
+    assert none.status == "warn" and "no NVIDIA GPU is here: this machine can plan, build" in none.what
+    assert none.fix.startswith(f"git clone HOST:{world.folder} && cd repo && kernelpilot plan && kernelpilot lock  # ")
+    assert [(c.name, c.status, c.fix) for c in tools] == [(n, "ok", "") for n in ("nvcc", "nvrtc", "ninja", "triton")]
+    assert [c.what.split()[0] for c in tools] == ["none", "/x/libnvrtc.so.13", "none", "3.6"]
+    program("nvidia-smi", "echo 'GPU 0: NVIDIA H200 (UUID: GPU-1)'")
+    program("nvcc", "exit 0")
+    (able, nvcc, *_) = list(gpu_task.able(world.here(**here)))
+    assert (able.status, able.what.endswith("for CUDA 13.0: this machine can measure")) == ("ok", True)
+    assert nvcc.what == str(programs / "nvcc")
+    (lacks, *_) = list(gpu_task.able(world.here(**{**here, "task_argv": (str(bare),)})))
+    assert lacks.status == "warn" and "has a torch without CUDA" in lacks.what
+    assert lacks.fix.startswith("export KERNELPILOT_PYTHON=$(which python3)  # ")
+    (programs / "python3").symlink_to(bare)
+    world.env["VIRTUAL_ENV"] = str(tmp_path / "venv")
+    (tmp_path / "venv" / "bin").mkdir(parents=True)
+    (tmp_path / "venv" / "bin" / "python").symlink_to(python)
+    assert next(gpu_task.able(world.here(**{**here, "task_argv": None}))).status == "ok"
+
+
+def test_the_probe_of_a_gpu_repo_runs_in_a_real_python() -> None:
+    """Breaks when the program that is asked for torch, NVRTC, ninja and triton does not run, or loses a key."""
+    done = subprocess.run([sys.executable, "-I", "-c", gpu_task.PROBE], capture_output=True, text=True, check=True)
+    assert set(json.loads(done.stdout.splitlines()[-1])) == {"torch", "triton", "ninja", "cuda", "nvrtc"}
 
 
 def test_every_fix_that_starts_with_a_program_is_a_line_for_a_shell(world: World) -> None:

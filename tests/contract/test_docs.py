@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = [
     "README.md",
     "CONTRIBUTING.md",
+    "docs/gpu.md",
+    "examples/requests/README.md",
     *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs/formats").glob("*.md")),
 ]
 TEMPLATES = ROOT / "lib/kernelpilot_helpers/scaffold/templates"

@@ -107,6 +107,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     job_id: str
     device: Literal["cpu", "gpu"] = "cpu"
     framework: Literal["any", "numpy", "torch"] = "any"
+    arch: str = ""
+    """GPU only: what to compile for, like ``sm_90a``; empty: what the machine has."""
     phases: tuple[Phase, ...]
     reference: str = "oracle/reference.py:ref"
     reference_check: str = ""

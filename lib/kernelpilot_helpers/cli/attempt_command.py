@@ -50,7 +50,7 @@ def command(variant: str | None, repo: Path, as_json: bool, try_id: str | None, 
         variant, tree = variant or meta.variant, meta.tree
     request = attempts.Request(variant=variant, motivation=motivation, tree=tree, **options)
     tell = common.progress()
-    recorded = attempts.attempt(repo, request, lab=common.local_lab(repo), clock=utc_now, say=tell)
+    recorded = attempts.attempt(repo, request, lab=common.measuring_lab(repo), clock=utc_now, say=tell)
     for line in recorded.notes:
         tell(line)
     common.emit(as_object(recorded), as_json=as_json, text=words(recorded))

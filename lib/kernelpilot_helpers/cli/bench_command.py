@@ -32,17 +32,21 @@ def _ceilings(repo: Path, *, as_json: bool, refresh: bool) -> int:
 
     from kernelpilot_helpers import proc
     from kernelpilot_helpers.errors import KernelPilotError
+    from kernelpilot_helpers.executors import absent
     from kernelpilot_helpers.referee import ceilings
 
     gpu = None if refresh else ceilings.here()
     found = ceilings.cached(*gpu) if gpu is not None else None
     kept = found is not None
     if found is None:
+        absent.require_here(where="bench --ceilings", fix=f"{ceilings.FIX}  # on a machine with an NVIDIA GPU")
         try:
             argv = common.task_argv(proc.toplevel(repo))
         except KernelPilotError:  # a GPU can be measured outside any repo
             argv = common.task_argv(None)
-        found = ceilings.measure(common.lab_with(argv, framework="torch"))
+        lab = common.lab_with(argv, framework="torch")
+        absent.require_cuda(lab)
+        found = ceilings.measure(lab)
     data = {**msgspec.to_builtins(found), "cached": kept, "path": str(ceilings.path(found.gpu_uuid))}
     more = "  kept from before; --refresh measures again" if kept else f"  kept in {data['path']}"
     common.emit(data, as_json=as_json, text=f"{ceilings.table(found)}\n{more}")

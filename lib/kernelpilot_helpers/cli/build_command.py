@@ -17,7 +17,12 @@ def command(variant: str | None, repo: Path, as_json: bool, watch: bool) -> int:
     """Compile VARIANT's directory as it is now and show what the compiler says.
 
     For a GPU: registers, spills, shared memory and stack of each kernel, and what changed against the incumbent's
-    build. Needs no GPU, no lock, and writes no row. Exit 1 when it does not build.
+    build. Needs no GPU, no lock, and writes no row. Compiles for the contract's target.arch, else for this machine's
+    GPU, else for sm_90a. Ends an import that takes too long: after 120 s, for a GPU after 300 s.
+
+    First word: BUILT, SAME (the incumbent's program), IMPORTED (nothing was compiled: Triton compiles at its first
+    call, and not where this Python lacks it), or BROKEN. Exit 1 when it does not build, or when its function does not
+    take the contract's tensors.
     """
     code = scratch_output.run("build", variant, repo, as_json=as_json)
     while watch:

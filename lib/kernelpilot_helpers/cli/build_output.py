@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kernelpilot_helpers.attempt.raw import Build
+    from kernelpilot_helpers.attempt.raw import Build, Raw
     from kernelpilot_helpers.referee.scratch import Against
 
+LINES = 20
+LATER = "languages in Python compile at the first call"
 SHOWN = 6
 """Opcodes named a kernel; --json lists all."""
 LABELS = {
@@ -47,9 +49,31 @@ def against(found: Against | None) -> dict[str, Any] | None:
     }  # fmt: skip
 
 
+def compiled(raw: Raw) -> bool:
+    """Whether the candidate's import built anything at all."""
+    return any(b.arm == "B" and b.artifacts for b in raw.builds)
+
+
+def lacking(raw: Raw) -> list[str]:
+    """Frameworks that the candidate imports and this Python lacks, where the import built nothing."""
+    from kernelpilot_helpers.runtime.build_worker import STOOD_IN_EVENT
+
+    if compiled(raw):
+        return []
+    return list(dict.fromkeys(e.detail for e in raw.events if e.arm == "B" and e.kind == STOOD_IN_EVENT))
+
+
+def shown(log: str) -> list[str]:
+    """What of a failed build's log a terminal shows: a compiler's first lines, a traceback's last ones."""
+    from kernelpilot_helpers.correctness import own_frames
+
+    lines = own_frames(log).splitlines()
+    return lines[-LINES:] if log.startswith("Traceback") else lines[:LINES]
+
+
 def words(data: dict[str, Any]) -> list[str]:
     """The same for a person; nothing for a build without a GPU's kernels."""
-    lines = []
+    lines = [f"  compiled by {compiler}" for compiler in data["compilers"]]
     if data["kernels"]:
         head = f"{'kernel':<32} {'registers':>9} {'spills st/ld':>13} {'shared':>8} {'stack':>6}"
         lines.append(f"  {head}   (shared a block, stack a thread: bytes)")
@@ -59,8 +83,6 @@ def words(data: dict[str, Any]) -> list[str]:
     beside = data["against"]
     if beside is None:
         return lines
-    if not data["kernels"]:
-        lines.append("  the import built no kernel: languages in Python compile at the first call")
     if beside["note"]:
         return [*lines, f"  {beside['note']}"]
     if beside["same"]:

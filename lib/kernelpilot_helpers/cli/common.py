@@ -50,6 +50,21 @@ def local_lab(repo: Path) -> Any:
     return lab_with(task_argv(repo), framework=task_python.framework_for(proc.toplevel(repo)))
 
 
+def measuring_lab(repo: Path, *, need_lock: bool = True) -> Any:
+    """The same for a command that measures: what this repo or this machine lacks is said before its Python is sought.
+
+    Raises Refused for no lock, then for a GPU target without a GPU; then ToolMissing for no Python, or no CUDA in it.
+    """
+    from kernelpilot_helpers.executors import absent
+    from kernelpilot_helpers.referee import workspace
+
+    ready = workspace.require_ready(repo, need_lock=need_lock)
+    lab = local_lab(repo)
+    if need_lock and ready.device.kind == "gpu":
+        absent.require_cuda(lab)
+    return lab
+
+
 def task_argv(repo: Path | None) -> tuple[str, ...] | None:
     """``KERNELPILOT_PYTHON``, else ``.kernelpilot/local.toml`` of the repo; None when neither is set."""
     from kernelpilot_helpers import proc

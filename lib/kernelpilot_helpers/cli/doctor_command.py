@@ -48,6 +48,7 @@ def command(client: str | None, ping: bool, repo: Path, as_json: bool) -> int:
         client=client,
         task_argv=argv,
         task_fault=fault,
+        gpu_target=_gpu_target(folder),
         ping=ping,
         placeholders=tuple(_placeholders(folder)),
     )
@@ -73,6 +74,18 @@ def _named_python(folder: Path) -> tuple[tuple[str, ...] | None, str]:
 
 def _root(folder: Path) -> Path:
     return next((p for p in (folder, *folder.parents) if (p / ".git").exists()), folder)
+
+
+def _gpu_target(folder: Path) -> str:
+    """``target.gpu`` of the contract of this repo; empty for a CPU, and where no contract can be read."""
+    from kernelpilot_helpers import contract
+    from kernelpilot_helpers.errors import KernelPilotError
+
+    try:
+        made = contract.parse((_root(folder) / contract.CONTRACT_PATH).read_bytes(), at=contract.CONTRACT_PATH)
+    except (KernelPilotError, OSError):
+        return ""
+    return made.target.gpu if contract.device(made.target) == "gpu" else ""
 
 
 def _placeholders(folder: Path) -> Iterator[Spot]:

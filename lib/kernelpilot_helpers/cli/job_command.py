@@ -55,14 +55,20 @@ def run(bundle: Path, python: str | None, as_json: bool) -> int:
     import shlex
 
     from kernelpilot_helpers.errors import Refused
+    from kernelpilot_helpers.executors import absent
     from kernelpilot_helpers.referee import portable
 
     if not bundle.is_dir():
-        raise Refused(
-            "results are written into a folder", where=str(bundle), fix=f"tar -xzf {bundle}, then name the folder"
-        )
-    portable.load(bundle)
-    lab = common.lab_with(tuple(shlex.split(python)) if python else common.task_argv(None))
+        fix = f"tar -xzf {shlex.quote(str(bundle))}  # then name the folder"
+        raise Refused("results are written into a folder", where=str(bundle), fix=fix)
+    argv = tuple(shlex.split(python)) if python else common.task_argv(None)
+    if portable.on_gpu(bundle):
+        fix = f"kernelpilot job run {shlex.quote(str(bundle))}  # on a machine with an NVIDIA GPU"
+        absent.require_here(where=str(bundle), fix=fix)
+        lab = common.lab_with(argv, framework="torch")
+        absent.require_cuda(lab)
+    else:
+        lab = common.lab_with(argv)
     results = portable.run_bundle(bundle, lab, common.progress())
     text = "\n".join(f"{name}: {words}" for name, words in results.items())
     common.emit({"bundle": str(bundle), "jobs": results}, as_json=as_json, text=text)

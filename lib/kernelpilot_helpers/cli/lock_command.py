@@ -29,7 +29,8 @@ def command(amend: bool, why: str, repo: Path, as_json: bool) -> int:
     from kernelpilot_helpers.referee.floor import utc_now
 
     tell = common.progress()
-    done = locking.lock(repo, amend=amend, why=why, lab=common.local_lab(repo), clock=utc_now, say=tell)
+    lab = common.measuring_lab(repo, need_lock=False)
+    done = locking.lock(repo, amend=amend, why=why, lab=lab, clock=utc_now, say=tell)
     for line in done.notes:
         tell(line)
     then = gate_command.next_of(repo)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,12 +11,14 @@ import click
 from kernelpilot_helpers.cli import build_output, common
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from kernelpilot_helpers.correctness import Finding
     from kernelpilot_helpers.referee.scratch import Mode, Tried
 
 SHOWN, SHOWN_CASES = 6, 3
+PATIENCE_S = 10.0
 WATERMARK = "not evidence: no row was written; kernelpilot attempt records"
 
 
@@ -23,21 +27,36 @@ def run(mode: Mode, variant: str | None, repo: Path, *, as_json: bool) -> int:
     from kernelpilot_helpers.referee import scratch
     from kernelpilot_helpers.referee.floor import utc_now
 
-    tried = scratch.run(repo, variant, mode=mode, lab=_lab(mode, repo), clock=utc_now)
+    lab = _lab(mode, repo)
+    with _patience(mode):
+        tried = scratch.run(repo, variant, mode=mode, lab=lab, clock=utc_now)
     data = as_object(tried)
     common.emit(data, as_json=as_json, text=words(tried, data))
     return 0 if data["ok"] else 1
+
+
+@contextlib.contextmanager
+def _patience(mode: Mode) -> Iterator[None]:
+    """Say on stderr that a build goes on, where it takes long."""
+    timer = threading.Timer(PATIENCE_S, click.echo, ["still importing candidate.py ..."], {"err": True})
+    timer.daemon = True
+    if mode == "build":
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def _lab(mode: Mode, repo: Path) -> Any:
     """The task's Python; a build alone needs no framework of it."""
     from kernelpilot_helpers.errors import ToolMissing
 
+    if mode != "build":
+        return common.measuring_lab(repo)
     try:
         return common.local_lab(repo)
     except ToolMissing:
-        if mode != "build":
-            raise
         return common.lab_with(common.task_argv(repo))
 
 
@@ -57,8 +76,12 @@ def as_object(tried: Tried) -> dict[str, Any]:
         "correct": None if verified is None else isinstance(verified, Correct),
         "reason": tried.meta.result,
         "verdict": _word(tried),
-        "findings": [_finding(f) for f in getattr(verified, "findings", ())],
+        "findings": [*tried.faults, *(_finding(f) for f in getattr(verified, "findings", ()))],
         "build": None if build is None else {"ok": build.ok, "seconds": build.seconds, "log": build.log},
+        "compiled": build_output.compiled(raw),
+        "compilers": [] if build is None else list(dict.fromkeys(a.compiler for a in build.artifacts if a.compiler)),
+        "lacking": build_output.lacking(raw),
+        "logs": list(tried.logs),
         "kernels": [] if build is None else build_output.kernels(build),
         "against": build_output.against(tried.against),
         "geomean": None if mean is None else {"speedup": mean.speedup, "ci_low": mean.ci_low, "ci_high": mean.ci_high},
@@ -72,7 +95,8 @@ def as_object(tried: Tried) -> dict[str, Any]:
 def _fine(tried: Tried) -> bool:
     """The candidate was built and nothing died, or only the incumbent that a build is held against."""
     build = next((b for b in tried.raw.builds if b.arm == "B"), None)
-    return (tried.raw.died is None or tried.against is not None) and (build is None or build.ok)
+    died = tried.raw.died is not None and tried.against is None
+    return not died and not tried.faults and (build is None or build.ok)
 
 
 def _word(tried: Tried) -> str:
@@ -87,6 +111,8 @@ def _word(tried: Tried) -> str:
         return "CORRECT"
     if tried.against is not None and tried.against.same:
         return "SAME"
+    if tried.against is not None and not build_output.compiled(tried.raw):
+        return "IMPORTED"
     return tried.bench.verdict if tried.bench is not None else "BUILT"
 
 
@@ -131,12 +157,16 @@ def words(tried: Tried, data: dict[str, Any]) -> str:
     from kernelpilot_helpers.correctness import own_frames
 
     reason = data["reason"].removeprefix(f"{data['verdict']}: ")
+    if data["verdict"] == "IMPORTED":
+        why = f"this Python has no {' and no '.join(data['lacking'])}" if data["lacking"] else build_output.LATER
+        reason = f"nothing was compiled: {why}"
     looks = _looks(tried)
     lines = [f"{data['verdict']} {data['variant']}: {reason}{looks}   [{data['mode']}, {data['id']}]"]
     build = data["build"]
-    if build is not None and (not build["ok"] or data["mode"] == "build"):
+    if build is not None and (data["mode"] == "build" if build["ok"] else not tried.faults):
         lines.append(f"  built in {build['seconds']:.2f} s" if build["ok"] else "  the build failed:")
-        lines += [f"    {line}" for line in own_frames(build["log"]).splitlines()[-20:]]
+        lines += [f"    {line}" for line in build_output.shown(build["log"])]
+        lines += [f"    the whole log: {path}" for path in data["logs"]]
     if data["mode"] == "build":
         lines += build_output.words(data)
     lines += [f"  {line}" for line in _findings(tried)]

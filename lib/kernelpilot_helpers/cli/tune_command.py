@@ -25,7 +25,7 @@ def command(max_pairs: int | None, repo: Path, as_json: bool) -> int:
     from kernelpilot_helpers.referee import tuning
     from kernelpilot_helpers.referee.floor import utc_now
 
-    lab = common.local_lab(repo)
+    lab = common.measuring_lab(repo)
     done = tuning.tune(repo, max_pairs=max_pairs, lab=lab, clock=utc_now, say=common.progress())
     for note in done.notes:
         common.say(note)

@@ -71,7 +71,7 @@ def _without_later(doc: dict[str, Any]) -> dict[str, Any]:
 def from_documents(docs: Sequence[object], contract: Contract, *, at: str) -> tuple[Case, ...]:
     """The same for plain values, as a request file holds them."""
     faults = [f"cases[{ix}]: {fault}" for ix, doc in enumerate(docs) for fault in _shape(doc, contract)]
-    refuse(faults, at=at, fix="edit the cases")
+    refuse(faults, at=at, fix=CASES.fix)
     cases = tuple(convert(_without_later(d), Case, at=at, fix=CASES.fix) for d in docs if isinstance(d, dict))
     check(cases, contract, at=at)
     return cases

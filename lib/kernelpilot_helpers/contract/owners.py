@@ -17,6 +17,12 @@ CONTRACT_PATH = "contract.toml"
 CASES_PATH = "workloads/cases.jsonl"
 LOCK_PATH = "artifacts/contract.lock.json"
 
-CONTRACT = Owner(format=FORMAT, version=VERSION, type=Contract, fix=f"edit {CONTRACT_PATH}, then: kernelpilot lock")
-CASES = Owner(format=CASES_FORMAT, version=CASES_VERSION, type=Case, fix=f"edit {CASES_PATH}, then: kernelpilot lock")
+
+def _edit(path: str) -> str:
+    """A line for a shell that opens the file, and what comes after it."""
+    return f'"${{EDITOR:-vi}}" {path}  # mend what is named, then: kernelpilot lock'
+
+
+CONTRACT = Owner(format=FORMAT, version=VERSION, type=Contract, fix=_edit(CONTRACT_PATH))
+CASES = Owner(format=CASES_FORMAT, version=CASES_VERSION, type=Case, fix=_edit(CASES_PATH))
 LOCK = Owner(format="kernelpilot.lock", version=1, type=Lock, fix="kernelpilot lock")

@@ -64,7 +64,7 @@ class LocalLab:
         a job that needs one.
         """
         runtime = deploy(self._cache)
-        with proc.file_lock(self.lock_of(job), timeout_s=self._lock_s, what="the device"):
+        with self._device(job):
             (workdir / RAW_FILE).unlink(missing_ok=True)
             fresh = workdir / (JOB_FILE + ".tmp")
             fresh.write_bytes(encode_job(job))
@@ -72,13 +72,19 @@ class LocalLab:
             how = self._start(job, runtime, workdir)
         return absent.require_gpu(read_raw(job, workdir, how, self.python), workdir)
 
+    def _device(self, job: Job) -> contextlib.AbstractContextManager[object]:
+        """The device, for as long as the job runs; a job without a phase only builds and waits for nobody."""
+        if not job.phases:
+            return contextlib.nullcontext()
+        return proc.file_lock(self.lock_of(job), timeout_s=self._lock_s, what="the device")
+
     def lock_of(self, job: Job) -> Path:
         """The lock file of the job's kind of device."""
         return self._lock if job.device == "cpu" else self._lock.with_name(f"gpu-{self._lock.name}")
 
     def _start(self, job: Job, runtime: Path, workdir: Path) -> str:
         """Run the runtime to its end or its limit; says how it ended where that was not well."""
-        limit = job.limits.wall_s + (job.limits.lock_s if job.device == "gpu" else 0.0)
+        limit = job.limits.wall_s + (job.limits.lock_s if job.device == "gpu" and job.phases else 0.0)
         argv = [*self.python.argv, "-I", str(runtime), "--die-with", str(os.getpid()), str(workdir)]
         with tempfile.TemporaryDirectory(prefix="kp-lab-") as private, (workdir / LOG_FILE).open("wb") as log:
             try:

@@ -50,7 +50,10 @@ print("\\n" + json.dumps(found))
 """
 """torch is asked by the file in which it says its version: importing it takes seconds, at each of our commands."""
 EITHER = ("numpy", "torch")
-GPU_FIX = "export KERNELPILOT_PYTHON=PYTHON  # a Python whose torch was built for CUDA"
+GPU_FIX = (
+    "export KERNELPILOT_PYTHON=$(which python3)  # with a python3 whose torch was built for CUDA; to make one: "
+    "python3 -m venv ~/torch && ~/torch/bin/pip install torch && export KERNELPILOT_PYTHON=~/torch/bin/python"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

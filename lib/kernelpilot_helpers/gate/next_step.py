@@ -44,7 +44,9 @@ def _before_lock(evidence: Evidence) -> str:
     if stubs:
         return f"write {' and '.join(stubs)}, still a stub; the lock comes after it"
     if device(contract.target) == "gpu":
-        return f"kernelpilot lock  # it measures, so on a machine with the {contract.target.gpu}"
+        named = contract.target.gpu
+        which = "an NVIDIA GPU" if named.lower() in ("", "any", "cuda") else f"the {named}"
+        return f"kernelpilot lock  # it measures, so on a machine with {which}"
     return "kernelpilot lock"
 
 

@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator
 
-from kernelpilot_helpers.contract import LOCK_PATH
+from kernelpilot_helpers.contract import CONTRACT_PATH, LOCK_PATH
 from kernelpilot_helpers.contract.model import Contract, Lock
 from kernelpilot_helpers.evidence.model import MISSING, Evidence
 from kernelpilot_helpers.gate import facts
@@ -15,6 +15,7 @@ from kernelpilot_helpers.gate.facts import contract_of, lock_of, short
 from kernelpilot_helpers.gate.model import NotEvaluated, Rule
 from kernelpilot_helpers.ledger import LINEAGE_PATH
 from kernelpilot_helpers.policy import Policy
+from kernelpilot_helpers.records import Fault
 
 NATIVE = {
     ".cu": "cuda", ".cuh": "cuda", ".ptx": "ptx", ".cpp": "c++", ".cc": "c++", ".cxx": "c++", ".hpp": "c++", ".c": "c",
@@ -25,6 +26,7 @@ ALLOWED = {
     "python": set(), "numpy": set(), "torch": set(), "triton": set(),
 }  # fmt: skip
 """Declared language -> native languages that its files may be in. Python that binds a native file is always there."""
+LOCKING = "kernelpilot lock"
 IMPORTED = {"numpy": "numpy", "torch": "torch", "triton": "triton"}
 MARKS = re.compile(
     r"SPDX-License-Identifier|\bCopyright\s+(?:\(c\)|©|\d{4})"
@@ -97,11 +99,15 @@ def checkout(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: AR
 
 def explicit(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     """Input: contract, W and lock as parsed now, the contract at the loop's set-up, and the order of the rows."""
+    known = ""
     if not isinstance(evidence.contract, Contract):
         fault = evidence.contract
-        yield fault.where, f"{fault.what}: K, R and W are not known", fault.fix
+        known = fault.what
+        edited = isinstance(evidence.lock, Lock) and CONTRACT_PATH in evidence.git.dirty
+        fix = f"git checkout HEAD -- {CONTRACT_PATH}  # or, to keep the change: {fault.fix}" if edited else fault.fix
+        yield fault.where, f"K, R and W are not known: {known}", fix
     yield from _no_lock(evidence)
-    yield from under("5")(evidence, policy)
+    yield from (found for found in under("5")(evidence, policy) if found[1] != known)
     if evidence.base_contract and evidence.loop is not None:
         where = f"contract.toml at {short(evidence.loop.start)}"
         yield where, f"did not parse when the loop was set up: {evidence.base_contract}", facts.SETUP
@@ -130,28 +136,42 @@ def _no_lock(evidence: Evidence) -> Iterator[Found]:
         return
     fault = evidence.lock
     if fault.what != MISSING:
-        yield fault.where, fault.what, f"git checkout -- {LOCK_PATH}"
+        yield fault.where, fault.what, _back(evidence)
     elif was_locked(evidence):
-        yield LOCK_PATH, "the lock is gone", f"git checkout -- {LOCK_PATH}"
+        yield LOCK_PATH, "the lock is gone", f"git checkout HEAD -- {LOCK_PATH}" if _held(evidence) else LOCKING
     elif isinstance(evidence.contract, Contract):
-        yield LOCK_PATH, "no lock, run kernelpilot lock", "kernelpilot lock"
+        yield LOCK_PATH, "no lock, run kernelpilot lock", LOCKING
+
+
+def _held(evidence: Evidence) -> bool:
+    """Whether any commit holds a lock that ``git checkout`` could bring back."""
+    return any(LOCK_PATH in commit.paths for commit in evidence.git.commits)
+
+
+def _back(evidence: Evidence) -> str:
+    """What mends a lock that is not the one of HEAD: one that no commit holds can only be made."""
+    if _held(evidence):
+        return f"git checkout HEAD -- {LOCK_PATH}"
+    whole = isinstance(evidence.lock, Lock) and not evidence.audit
+    return LOCKING if whole else f"rm {LOCK_PATH} && {LOCKING}"
 
 
 def was_locked(evidence: Evidence) -> bool:
     """Whether a lock was ever written: a row or a commit says so."""
-    held = any(LOCK_PATH in commit.paths for commit in evidence.git.commits)
-    return held or any(row.kind == "baseline" for row in evidence.rows)
+    return _held(evidence) or any(row.kind == "baseline" for row in evidence.rows)
 
 
 def unchanged(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     """Input: hashes of the lock against the files of now (audit), and locked files that differ from HEAD."""
-    found = list(under("6")(evidence, policy))
+    broken = evidence.contract.what if isinstance(evidence.contract, Fault) else ""  # rule 5 has told it
+    found = [one for one in under("6")(evidence, policy) if one[1] != broken]
     yield from found
     lock = lock_of(evidence)
     told = {where for where, _, _ in found}
     for path in evidence.git.dirty:
         if (path == LOCK_PATH or path in lock.files) and path not in told:
-            yield path, "locked, and not as HEAD holds it", f"git checkout HEAD -- {path}"
+            fix = _back(evidence) if path == LOCK_PATH else f"git checkout HEAD -- {path}"
+            yield path, "locked, and not as HEAD holds it", fix
 
 
 def amended(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001

@@ -100,6 +100,7 @@ def make(workspace: Workspace, question: Question, workdir: Path) -> Job:
         job_id=question.job_id,
         device="gpu" if gpu else "cpu",
         framework="torch" if gpu else made.call.framework,
+        arch=made.target.arch if gpu else "",
         phases=question.phases,
         reference=reference,
         reference_check=check,

@@ -12,7 +12,7 @@ from kernelpilot_helpers import correctness, ledger, proc, records, scaffold
 from kernelpilot_helpers.contract.model import Lock
 from kernelpilot_helpers.correctness import AuditReport
 from kernelpilot_helpers.errors import Refused
-from kernelpilot_helpers.executors import requires
+from kernelpilot_helpers.executors import absent, requires
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.ledger.model import Motivation, Row
 from kernelpilot_helpers.referee import floor as floor_control
@@ -51,6 +51,8 @@ def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: mea
         done = _already(ws, amend=amend, why=why)
         if done is not None:
             return Locked(lock=ws.lock or _never(), row=done, audit=None, floor=None, notes=notes, advice=advice)
+        if ws.device.kind == "gpu":
+            absent.require_cuda(lab)
         requires.require_packages(lab, ws.contract)
         intent = _intent(ws, why, clock)
         bench = measure.Bench(workspace=ws, lab=lab, clock=clock, say=say)
@@ -97,7 +99,7 @@ def _already(ws: Workspace, *, amend: bool, why: str) -> Row | None:
         return None  # killed between lock and row: do it again
     if not faults:
         if amend:
-            raise Refused("nothing that the lock covers has changed", where=LOCK, fix="edit the contract first")
+            raise Refused("nothing that the lock covers has changed", where=LOCK, fix=contracts.CONTRACT.fix)
         return row
     if not amend:
         workspace.require_lock(ws)  # raises, naming what changed

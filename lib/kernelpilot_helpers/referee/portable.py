@@ -67,9 +67,9 @@ class Exported:
 
 def export(start: Path, request: attempts.Request, out: Path, *, clock: Clock) -> Exported:
     """Write a bundle for one attempt. ``out`` ends in .tar.gz, or is a new directory. Raises Refused."""
+    ws = workspace.open_repo(start)
     if out.exists():
         raise Refused("already exists", where=str(out), fix="name another file")
-    ws = workspace.open_repo(start)
     variant = sources.choose_variant(ws, request.variant)
     tree = request.tree or proc.snapshot(ws.root, f"{ws.variants}/{variant}")
     with workspace.held(ws):
@@ -178,13 +178,19 @@ def _extract(tar: tarfile.TarFile, into: Path, source: Path) -> None:
     for member in tar.getmembers():
         inside = (into / member.name).resolve().is_relative_to(into.resolve())
         if not inside or not (member.isfile() or member.isdir()):
-            raise BadRecord(f"refused: {member.name} is a link or lies outside", where=str(source), fix="export again")
+            raise BadRecord(f"refused: {member.name} is a link or lies outside", where=str(source), fix=EXPORT)
     tar.extractall(into)  # noqa: S202 - every member was checked just above
 
 
 def load(folder: Path) -> Bundle:
     """``bundle.json`` of a bundle's folder. Raises BadRecord."""
     return records.load(folder / "bundle.json", BUNDLE)
+
+
+def on_gpu(folder: Path) -> bool:
+    """Whether a job of a bundle's folder needs a GPU. Raises BadRecord."""
+    parts = load(folder).parts
+    return any(records.load(folder / "jobs" / part.name / "job.json", runs.JOB).device == "gpu" for part in parts)
 
 
 def run_bundle(folder: Path, lab: Lab, say: measure.Say) -> dict[str, str]:

@@ -6,6 +6,7 @@ Kept in ``.kernelpilot/scratch`` (a ring buffer, git-ignored); no commit, no mot
 
 from __future__ import annotations
 
+import re
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ from kernelpilot_helpers.correctness import Broken, Correct, Wrong
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.ledger.model import Row
-from kernelpilot_helpers.referee import ceilings, floor, jobs, machine_code, sources, workspace
+from kernelpilot_helpers.referee import ceilings, floor, jobs, machine_code, signature, sources, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.workspace import LOCAL, Workspace
 
@@ -74,6 +75,10 @@ class Tried:
     verification: Correct | Wrong | Broken | None
     bench: Bench | None
     against: Against | None = None
+    faults: tuple[str, ...] = ()
+    """Builds only: what the contract's call and the candidate's function do not share."""
+    logs: tuple[str, ...] = ()
+    """Builds only: whole logs of compilers that failed, below the repo."""
 
 
 def run(start: Path, variant: str | None, *, mode: Mode, lab: Lab, clock: Clock) -> Tried:
@@ -103,11 +108,26 @@ def run(start: Path, variant: str | None, *, mode: Mode, lab: Lab, clock: Clock)
             ceilings=ceilings.best_here(ws.device.kind),
         )
     against = _against(ws, raw, folder) if mode == "build" and ws.device.kind == "gpu" else None
-    result = _words(raw, verification, bench)
+    faults = _faults(ws, candidate, raw, folder) if mode == "build" else ()
+    result = "; ".join(faults) or _words(raw, verification, bench)
     meta = Meta(id=folder.name, mode=mode, variant=name, tree=tree, at=stamp(clock), result=result)
     records.save(folder / "meta.json", meta)
     shutil.rmtree(folder / "arms", ignore_errors=True)
-    return Tried(meta=meta, raw=raw, verification=verification, bench=bench, against=against)
+    logs = tuple(str(p.relative_to(ws.root)) for p in sorted((folder / BUILT / "B").glob("*.log")))
+    return Tried(
+        meta=meta, raw=raw, verification=verification, bench=bench, against=against, faults=faults, logs=logs
+    )  # fmt: skip
+
+
+def _faults(ws: Workspace, candidate: jobs.Program, raw: Raw, folder: Path) -> tuple[str, ...]:
+    """What is wrong with the function's names, unless the import ended before it had any."""
+    file, _, function = candidate.entry.partition(":")
+    died = raw.died
+    if died is not None and died.arm != "A" and f"no attribute {function!r}" not in died.log:
+        return ()
+    contract = ws.contract
+    more = "prepare" in contract.call.stages
+    return signature.faults(folder / "arms" / "B" / file, function, list(contract.tensors), more=more)
 
 
 def _tier(ws: Workspace, mode: Mode) -> policy.Tier:
@@ -120,7 +140,9 @@ def _words(raw: Raw, verification: Correct | Wrong | Broken | None, bench: Bench
     if bench is not None:
         return f"{bench.verdict}: {bench.reason}"
     if raw.died is not None and not _built(raw):
-        return f"died in {raw.died.stage}"
+        waited = re.search(r"no reply within ([\d.]+) s", raw.died.log) if raw.died.stage == "build" else None
+        how = f": the import did not end within {float(waited[1]):.0f} s" if waited and raw.died.timeout else ""
+        return f"died in {raw.died.stage}{how}"
     return "correct" if verification is not None else "built"
 
 

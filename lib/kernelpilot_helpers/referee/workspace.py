@@ -13,6 +13,7 @@ from kernelpilot_helpers.attempt.job import JobCase
 from kernelpilot_helpers.attempt.resolve import resolve
 from kernelpilot_helpers.contract.model import Case, Contract, Lock
 from kernelpilot_helpers.errors import BadRecord, Refused
+from kernelpilot_helpers.executors import absent
 from kernelpilot_helpers.ledger.model import Row
 from kernelpilot_helpers.referee import history
 
@@ -21,6 +22,12 @@ CASES = "workloads/cases.jsonl"
 LOCK = "artifacts/contract.lock.json"
 RUNS = "artifacts/runs"
 LOCAL = ".kernelpilot"
+ON_GPU = "contract.toml: target.gpu"
+AMEND = "kernelpilot lock --amend --why TEXT"
+MEASURED_THERE = (
+    'kernelpilot job export --out FILE.tar.gz --motivation "why it should be faster"  '
+    "# run that on a machine with an NVIDIA GPU and import it here; or git clone this repo there and work there"
+)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -137,6 +144,23 @@ def open_repo(start: Path, *, need_lock: bool = True) -> Workspace:
     return workspace
 
 
+def require_ready(start: Path, *, need_lock: bool = True) -> Workspace:
+    """What a measuring command is refused for before a Python is looked for: no lock, then no GPU for a GPU target.
+
+    Without ``need_lock`` it is the lock that is to be made: one that stands is only told of, which needs no GPU.
+    Raises Refused or BadRecord.
+    """
+    workspace = open_repo(start, need_lock=need_lock)
+    if workspace.device.kind != "gpu":
+        return workspace
+    if need_lock:
+        absent.require_here(where=ON_GPU, fix=MEASURED_THERE)
+    elif workspace.lock is None or lock_faults(workspace):
+        fix = absent.elsewhere(workspace.root, "kernelpilot plan", "kernelpilot lock")
+        absent.require_here(where=ON_GPU, fix=fix)
+    return workspace
+
+
 @contextmanager
 def held(workspace: Workspace) -> Iterator[None]:
     """Hold this repo's lock: one writing command at a time. Raises Busy naming the process that holds it."""
@@ -153,12 +177,22 @@ def require_lock(workspace: Workspace) -> Lock:
     if faults:
         what = "; ".join(f"{f.where}: {f.what}" for f in faults)
         paths = dict.fromkeys(f.where for f in faults)
-        raise Refused(
-            f"a locked file changed, so nothing measured now would be comparable: {what}",
-            where=LOCK,
-            fix=f"git checkout -- {' '.join(paths)}  # or keep the change: kernelpilot lock --amend --why TEXT",
-        )
+        what = f"a locked file changed, so nothing measured now would be comparable: {what}"
+        raise Refused(what, where=LOCK, fix=_back(workspace, list(paths)))
     return workspace.lock
+
+
+def _back(workspace: Workspace, paths: list[str]) -> str:
+    """How locked files come to be as they were locked; a lock that git and lineage do not know is made anew."""
+    root = workspace.root
+    held = proc.git_out(root, "ls-files", "-z", "--", *paths).split("\0")
+    used = any(row.kind == "baseline" for row in workspace.rows)
+    if not used and proc.git(root, "cat-file", "-e", f"HEAD:{LOCK}", check=False).code != 0:
+        return f"rm {LOCK} && kernelpilot lock  # git holds no lock yet, so nothing rests on this one"
+    known = [path for path in paths if path in held]
+    if known:
+        return f"git checkout -- {' '.join(known)}  # or keep the change: {AMEND}"
+    return f"{AMEND}  # or move away what was not there when it was locked"
 
 
 def require_sound(workspace: Workspace) -> None:
@@ -189,7 +223,7 @@ def lock_edits(workspace: Workspace) -> list[records.Fault]:
         return []
     return [
         records.Fault(
-            where=LOCK, what=f"not the lock that {row.version} was written with", fix=f"git checkout -- {LOCK}"
+            where=LOCK, what=f"not the lock that {row.version} was written with", fix=_back(workspace, [LOCK])
         )
     ]
 

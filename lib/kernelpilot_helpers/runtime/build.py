@@ -13,6 +13,7 @@ On a GPU: ``build.nvrtc`` (CUDA C++ compiled in memory), ``build.torch_extension
 from __future__ import annotations
 
 import ctypes
+import difflib
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -33,6 +34,8 @@ from .forge import (
     run_compiler,
     scan_cache,
     sha256,
+    suggests,
+    warnings,
 )
 from .launch import Kernel, LaunchError, Module, f64, i64, launch_ex
 from .nvrtc import nvrtc
@@ -44,6 +47,15 @@ __all__ = [
 ]  # fmt: skip
 
 
+MEANT = {"nvcc": "nvrtc", "cuda": "nvrtc", "load": "torch_extension", "load_inline": "torch_extension", "gcc": "cc"}
+
+
+def __getattr__(name: str) -> Any:
+    """Answer a mistyped builder with the one that is meant."""
+    near = [MEANT[name]] if name in MEANT else difflib.get_close_matches(name, __all__, 1)
+    raise AttributeError(f"build has no {name!r}" + (f": did you mean build.{near[0]}?" if near else ""))
+
+
 def ptr(tensor: Any) -> int:
     """Address of the first element of a numpy array or torch tensor."""
     try:
@@ -52,6 +64,7 @@ def ptr(tensor: Any) -> int:
         return tensor.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
+@suggests
 def cc(source: str, *, flags: Sequence[str] = ("-O3",), libs: Sequence[str] = (), name: str = "kernel") -> ctypes.CDLL:
     """Compile ``source`` (relative to the variant's folder) into a shared library and load it.
 
@@ -66,11 +79,12 @@ def cc(source: str, *, flags: Sequence[str] = ("-O3",), libs: Sequence[str] = ()
     if known is not None:
         return known  # type: ignore[no-any-return]
     out = session.target / file
-    make(session, file, lambda: _compile(session, command, out))
+    log = make(session, file, lambda: _compile(session, command, out))
     session.admit(str(out))
     library = ctypes.CDLL(str(out))
     found = (ctypes.c_char * (ID_BYTES + 1)).in_dll(library, "kp_build_id").value.decode()
-    session.artifacts.append({"path": file, "command": command, "build_id": found})
+    said = {"path": file, "command": command, "build_id": found, "warnings": warnings(log)}
+    session.artifacts.append(said)
     session.loaded[name] = library
     return library
 

@@ -8,13 +8,15 @@ import importlib.machinery
 import importlib.util
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import build
 from .worker import Loaded
 
 STOOD_IN = ("torch", "triton")
+STOOD_IN_EVENT = "build.stood_in"
+"""Kind of the event that names a framework the candidate imports and this Python lacks."""
 MAJOR, MINOR = 75, 76
 """Device attributes, numbered as in ``cuda.h``."""
 ARCH_SPECIFIC = ((9, 0), (10, 0))
@@ -31,7 +33,7 @@ class BuildOnly(Loaded):
     def load(self, command: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """See Loaded."""
         lacking = [name for name in STOOD_IN if importlib.util.find_spec(name) is None]
-        sys.meta_path.append(StandIns(lacking))
+        sys.meta_path.append(StandIns(lacking, lambda name: self._guard.note(STOOD_IN_EVENT, name)))
         with self._guard.compiling():
             return super().load(command, fds)
 
@@ -87,8 +89,9 @@ class _Module(types.ModuleType):
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds ``names`` and everything below them after every other finder has failed."""
 
-    def __init__(self, names: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], tell: Callable[[str], None]) -> None:
         self._names = tuple(names)
+        self._tell = tell
 
     def find_spec(self, fullname: str, _path: Any = None, _target: Any = None) -> importlib.machinery.ModuleSpec | None:
         """See MetaPathFinder."""
@@ -98,6 +101,8 @@ class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType:
         """See Loader."""
+        if spec.name in self._names:
+            self._tell(spec.name)
         return _Module(spec.name)
 
     def exec_module(self, module: types.ModuleType) -> None:

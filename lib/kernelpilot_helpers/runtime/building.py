@@ -12,7 +12,7 @@ from typing import Any
 
 from . import usage
 from .arms import Nursery
-from .forge import hex_id, normal_sha256, sha256
+from .forge import LOG_SUFFIX, WARNINGS, hex_id, normal_sha256, sha256
 from .session import ArmDied, Session
 from .spec import Arm
 
@@ -36,11 +36,13 @@ def build_all(session: Session, nursery: Nursery, compiler: str) -> None:
         except ArmDied as gone:
             seconds = time.monotonic() - started
             session.builds.append(_record(arm, ok=False, seconds=seconds, log=gone.died.get("log", "")))
+            if not session.job["phases"]:
+                keep_logs(session, arm)
             raise
-        artifacts, loaded, same = built
+        artifacts, loaded, same, log = built
         for artifact in artifacts:
-            artifact["compiler"] = compiler
-        record = _record(arm, ok=True, seconds=time.monotonic() - started, build_id_ok=same)
+            artifact.setdefault("compiler", compiler)
+        record = _record(arm, ok=True, seconds=time.monotonic() - started, build_id_ok=same, log=log)
         record.update(artifacts=artifacts, loaded=loaded, binary_id=binary_id(session.source(arm), artifacts))
         session.builds.append(record)
         if not session.job["phases"]:
@@ -51,7 +53,8 @@ def _record(arm: Arm, **fields: Any) -> dict[str, Any]:
     return {"arm": arm.name, "build_key": arm.build_key, "binary_id": "", **fields}
 
 
-def _build(session: Session, nursery: Nursery, arm: Arm) -> tuple[list[dict[str, Any]], list[tuple[str, str]], bool]:
+def _build(session: Session, nursery: Nursery, arm: Arm) -> tuple[list[dict[str, Any]], list[Any], bool, str]:
+    """(artefacts, loaded libraries, whether every stamp is the arm's, what the compilers warned of)."""
     source = session.source(arm)
     binaries = binary_files(source)
     if binaries:
@@ -68,7 +71,9 @@ def _build(session: Session, nursery: Nursery, arm: Arm) -> tuple[list[dict[str,
         loaded = [(Path(p).name, sha256(Path(p))) for p in worker.loaded()]
     finally:
         worker.finish()
-    return artifacts, loaded, all(a["build_id"] == hex_id(arm.build_key) for a in artifacts)
+    warned = [str(w) for said in reply["artifacts"] for w in said.get("warnings", ())]
+    log = "\n".join(dict.fromkeys(warned[:WARNINGS]))
+    return artifacts, loaded, all(a["build_id"] == hex_id(arm.build_key) for a in artifacts), log
 
 
 def _artifact(folder: Path, arm: Arm, said: dict[str, Any]) -> dict[str, Any]:
@@ -83,6 +88,7 @@ def _artifact(folder: Path, arm: Arm, said: dict[str, Any]) -> dict[str, Any]:
         "build_id": str(said["build_id"]),
         "command": [str(part) for part in said["command"]],
         **({"usage": resources} if resources else {}),
+        **({"compiler": str(said["compiler"])} if said.get("compiler") else {}),
     }
 
 
@@ -117,6 +123,15 @@ def keep(session: Session, arm: Arm, artifacts: Sequence[dict[str, Any]]) -> Non
         copy = session.jobdir / KEPT / arm.name / artifact["path"]
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(session.build_dir(arm) / artifact["path"], copy)
+
+
+def keep_logs(session: Session, arm: Arm) -> None:
+    """Copy what a compiler that failed had to say, whole."""
+    for log in sorted(session.build_dir(arm).glob(f"*{LOG_SUFFIX}")):
+        if log.is_file() and not log.is_symlink():
+            copy = session.jobdir / KEPT / arm.name / log.name
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(log, copy)
 
 
 def binary_files(source: Path) -> list[str]:

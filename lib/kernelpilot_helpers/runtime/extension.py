@@ -6,19 +6,36 @@ import contextlib
 import ctypes
 import importlib.util
 import os
-import re
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from .forge import ID_BYTES, LOG_CHARS, BuildError, Session, again, check_words, current, hex_id, make, relative
+from .forge import (
+    DEFAULT_ARCH,
+    ID_BYTES,
+    BuildError,
+    Session,
+    again,
+    check_words,
+    current,
+    hex_id,
+    make,
+    refused,
+    relative,
+    suggests,
+    target_words,
+    warnings,
+)
+from .nvrtc import nvcc_version
 
 LOCK = "lock"
 STAMP = "kp_build_id.cpp"
+FIX = "fix: export KERNELPILOT_PYTHON=PYTHON  # a Python whose torch was built for CUDA"
 
 
+@suggests
 def torch_extension(
     name: str, sources: Sequence[str], *, flags: Sequence[str] = ("-O3",), cuda_flags: Sequence[str] = ("-O3",),
     functions: Mapping[str, str] | None = None,
@@ -47,9 +64,18 @@ def torch_extension(
     if getattr(module, "__file__", "") != str(path):
         module = _load(path, name)
     stamp = (ctypes.c_char * (ID_BYTES + 1)).in_dll(ctypes.CDLL(str(path)), "kp_build_id").value.decode()
-    session.artifacts.append({"path": file, "command": command, "build_id": stamp, "log": log[-20000:]})
+    said = {
+        "path": file, "command": command, "build_id": stamp, "log": log[-20000:], "warnings": warnings(log),
+    }  # fmt: skip
+    if _cuda(sources) and not session.known:
+        said["compiler"] = f"{nvcc_version(session)}, {target_words(session, session.arch or DEFAULT_ARCH)}"
+    session.artifacts.append(said)
     session.loaded[name] = module
     return module
+
+
+def _cuda(sources: Sequence[str]) -> bool:
+    return any(s.endswith(".cu") for s in sources)
 
 
 def _load(path: Path, name: str) -> Any:
@@ -72,7 +98,15 @@ def need_torch() -> None:
         if not hasattr(torch, "__version__"):
             raise ImportError("only stood in for")
     except ImportError as fault:
-        raise BuildError("build.torch_extension needs torch in the task's Python: export KERNELPILOT_PYTHON") from fault
+        raise BuildError(f"build.torch_extension needs torch, which this Python lacks\n{FIX}") from fault
+
+
+def need_cuda() -> None:
+    """Raises BuildError for a torch without CUDA's headers and libraries, whose builder asks for them in vain."""
+    import torch
+
+    if getattr(torch.version, "cuda", None) is None:
+        raise BuildError(f"this torch was not built for CUDA (torch.version.cuda is None): no .cu can use it\n{FIX}")
 
 
 def stamp_source(key: str, functions: Mapping[str, str]) -> str:
@@ -88,6 +122,9 @@ def stamp_source(key: str, functions: Mapping[str, str]) -> str:
 
 def _compile(session: Session, folder: Path, name: str, sources: Sequence[str], how: tuple[Any, ...]) -> str:
     need_torch()
+    cuda = _cuda(sources)
+    if cuda:
+        need_cuda()
     from torch.utils import cpp_extension
 
     missing = [tool for tool in ("ninja", "c++") if shutil.which(tool) is None]
@@ -98,7 +135,6 @@ def _compile(session: Session, folder: Path, name: str, sources: Sequence[str], 
     (folder / LOCK).unlink(missing_ok=True)  # a left one is waited for without end, and nobody else builds here
     (folder / STAMP).write_text(stamp_source(session.key, functions))
     maps = [f"-ffile-prefix-map={session.source}=.", f"-ffile-prefix-map={session.target}=."]
-    cuda = any(s.endswith(".cu") for s in sources)
     log = folder / "build.log"
     session.during(True)
     try:
@@ -111,16 +147,10 @@ def _compile(session: Session, folder: Path, name: str, sources: Sequence[str], 
             )  # fmt: skip
     except (RuntimeError, ImportError, OSError) as fault:
         said = log.read_text(errors="replace") if log.is_file() else ""
-        raise BuildError(f"{name}: {first_error(relative(session, said)) or fault}") from fault
+        raise refused(session, name, relative(session, said) or str(fault)) from fault
     finally:
         session.during(False)
     return relative(session, log.read_text(errors="replace"))
-
-
-def first_error(log: str) -> str:
-    """The log from its first error line on, cut to a length that a terminal shows."""
-    found = re.search(r"^.*\b(?:fatal )?error\b.*$", log, re.MULTILINE | re.IGNORECASE)
-    return log[found.start() :][:LOG_CHARS] if found else log[-LOG_CHARS:]
 
 
 @contextlib.contextmanager

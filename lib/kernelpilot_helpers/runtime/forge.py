@@ -5,18 +5,25 @@ The builders (build.cc, nvrtc, extension) share what is here; candidates import 
 
 from __future__ import annotations
 
+import difflib
+import functools
 import hashlib
+import inspect
 import os
 import re
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
+T = TypeVar("T")
 ID_BYTES = 64
 DEFAULT_ARCH = "sm_90a"
 """Compiled for where neither a GPU nor the job says which: a build without a GPU still shows registers and spills."""
+WANTED = "CUDA_KERNELPILOT_ARCH"
+"""Variable by which the job's own architecture reaches the workers; empty where the contract names none."""
 CACHES = {
     "TRITON_CACHE_DIR": "triton", "TRITON_DUMP_DIR": "triton-dump", "TORCH_EXTENSIONS_DIR": "torch",
     "TORCHINDUCTOR_CACHE_DIR": "inductor", "CUDA_CACHE_PATH": "driver", "CUPY_CACHE_DIR": "cupy",
@@ -25,6 +32,12 @@ CACHES = {
 """Variable to folder below the arm's build directory: no arm finds what another one, or an earlier job, compiled."""
 FIXED = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "MAX_JOBS": "4"}
 LOG_CHARS = 6000
+SAID_CHARS = 5000
+"""Of a failed compiler's messages: what is cut off later, at the front, must not be its errors."""
+LOG_SUFFIX = ".log"
+WARNINGS = 10
+WARNING = re.compile(r"\bwarning\b|Potential Performance Loss", re.IGNORECASE)
+ERROR = re.compile(r"\berror\b", re.IGNORECASE)
 
 
 class BuildError(Exception):
@@ -47,7 +60,7 @@ class Session:
     gpu: bool = False
     """The job is one for a GPU, present or not: the compilers' caches are moved below ``target``."""
     arch: str = ""
-    """``sm_90a`` and the like; empty where there is no GPU to ask."""
+    """``sm_90a`` and the like: the job's, else the GPU's; empty where neither says."""
     device: Any = None
     """The opened ``cuda.Device``; None where modules are compiled and not loaded."""
     artifacts: list[dict[str, Any]] = field(default_factory=list)
@@ -65,12 +78,49 @@ def begin(session: Session) -> None:
     _session[:] = [session]
     if not (session.gpu or session.device is not None):
         return
+    _settle_arch(session, os.environ.get(WANTED, ""))
     arch = session.arch or DEFAULT_ARCH
     os.environ.update({name: str(session.target / folder) for name, folder in CACHES.items()})
     os.environ.update(FIXED, TORCH_CUDA_ARCH_LIST=arch_list(arch))
     for name, known in session.known.items():
         if "/" in name and name.endswith(".cubin") and _changed(session.target / name, known):
             raise BuildError(f"{name} is not the file that was built for this variant")
+
+
+def _settle_arch(session: Session, wanted: str) -> None:
+    """The job's own architecture goes before the GPU's, which must be able to run it where it is to run."""
+    if not wanted:
+        return
+    arch_list(wanted)
+    number = wanted.rstrip("af")
+    if session.device is not None and session.arch and session.arch.rstrip("af") != number:
+        raise BuildError(
+            f"the contract's target.arch is {wanted} and this GPU is {session.arch}: take a GPU of that kind, "
+            "or change target.arch in contract.toml"
+        )
+    session.arch = wanted
+
+
+def target_words(session: Session, arch: str) -> str:
+    """Which architecture was built for; says so where it is only a guess."""
+    guessed = not session.arch and arch == DEFAULT_ARCH
+    return f"{arch}; no GPU here: built for {arch}" if guessed else arch
+
+
+def suggests(function: Callable[P, T]) -> Callable[P, T]:
+    """A builder that answers a mistyped argument with the one that is meant. Raises BuildError."""
+    known = list(inspect.signature(function).parameters)
+
+    @functools.wraps(function)
+    def asked(*args: P.args, **named: P.kwargs) -> T:
+        for word in named:
+            if word not in known:
+                near = difflib.get_close_matches(word, known, 1)
+                help_ = f"did you mean {near[0]}=?" if near else f"it takes {', '.join(known)}"
+                raise BuildError(f"build.{function.__name__} has no argument {word!r}: {help_}")
+        return function(*args, **named)
+
+    return asked
 
 
 def _changed(path: Path, known: str) -> bool:
@@ -146,7 +196,7 @@ def make(session: Session, file: str, compile_it: Callable[[], str]) -> str:
 
 
 def run_compiler(session: Session, argv: Sequence[str], env: Mapping[str, str] | None = None) -> str:
-    """Run one of our own compilers in the variant's folder; its messages. Raises BuildError with their tail."""
+    """Run one of our own compilers in the variant's folder; its messages. Raises BuildError with them, errors first."""
     session.during(True)
     try:
         done = subprocess.run(  # noqa: PLW1510
@@ -159,8 +209,47 @@ def run_compiler(session: Session, argv: Sequence[str], env: Mapping[str, str] |
         session.during(False)
     log = relative(session, done.stderr + done.stdout)
     if done.returncode:
-        raise BuildError(f"{Path(argv[0]).name} failed ({done.returncode}):\n{log[-LOG_CHARS:]}")
+        raise refused(session, f"{Path(argv[0]).name} failed ({done.returncode})", log)
     return log
+
+
+def refused(session: Session, what: str, log: str) -> BuildError:
+    """The error for a compiler that failed; the whole log stays in the build folder."""
+    number = len(list(session.target.glob(f"*{LOG_SUFFIX}"))) + 1
+    (session.target / f"compiler-{number}{LOG_SUFFIX}").write_text(log)
+    text = errors_first(log) or "the compiler said nothing"
+    return BuildError(f"{what}:\n{text[:SAID_CHARS]}")
+
+
+def errors_first(log: str) -> str:
+    """The messages of a compiler with an error in them, then the others; what ptxas only tells is left out.
+
+    A message is a line and the indented ones below it (the source and the caret).
+    """
+    messages = _messages(log)
+    plain = [m for m in messages if not _told(m)]
+    return "\n".join([*(m for m in plain if ERROR.search(m)), *(m for m in plain if not ERROR.search(m))])
+
+
+def warnings(log: str) -> list[str]:
+    """The first lines of a compiler's messages that warn."""
+    return list(dict.fromkeys(line.strip() for line in log.splitlines() if WARNING.search(line)))[:WARNINGS]
+
+
+def _messages(log: str) -> list[str]:
+    found: list[str] = []
+    for line in log.splitlines():
+        if not line.strip():
+            continue
+        if found and line[0].isspace():
+            found[-1] += f"\n{line}"
+        else:
+            found.append(line)
+    return found
+
+
+def _told(message: str) -> bool:
+    return message.startswith("ptxas info") and not WARNING.search(message)
 
 
 def relative(session: Session, text: str) -> str:

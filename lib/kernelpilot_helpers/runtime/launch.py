@@ -12,6 +12,7 @@ from typing import Any
 
 from . import cubin
 from .forge import BuildError
+from .usage import readable
 
 Dim = int | tuple[int, ...]
 """Blocks or threads in x, or in (x, y) or (x, y, z)."""
@@ -94,15 +95,28 @@ class Module:
             check(driver().cuModuleLoadData(ctypes.byref(self._handle), data), f"loading {name}")
 
     def kernel(self, symbol: str) -> Kernel:
-        """The kernel called ``symbol`` (declare it ``extern "C"``). Raises BuildError, naming those that are there."""
-        if symbol not in self.kernels:
-            there = ", ".join(self.kernels) or "none"
-            raise BuildError(f'{self.name} has no kernel {symbol!r} (there: {there}); declare it extern "C"')
+        """The kernel called ``symbol``: its symbol, or its name as a build shows it (``norm<128>``).
+
+        Raises BuildError, naming those that are there.
+        """
+        symbol = self._find(symbol)
         function = ctypes.c_void_p()
         if self._handle is not None:
             code = driver().cuModuleGetFunction(ctypes.byref(function), self._handle, symbol.encode())
             check(code, f"looking up {symbol}")
         return Kernel(symbol, function.value)
+
+    def _find(self, name: str) -> str:
+        if name in self.kernels:
+            return name
+        shown = {k: readable(k) for k in self.kernels}
+        meant = [k for k, read in shown.items() if read.replace(" ", "") == name.replace(" ", "")]
+        if len(meant) == 1:
+            return meant[0]
+        if meant:
+            raise BuildError(f"{self.name} has several kernels {name!r}: give a symbol, one of {', '.join(meant)}")
+        there = ", ".join(k if k == read else f"{read} ({k})" for k, read in shown.items()) or "none"
+        raise BuildError(f'{self.name} has no kernel {name!r} (there: {there}); declare it extern "C"')
 
     def symbol(self, name: str) -> tuple[int, int]:
         """Device address and size in bytes of a global. Raises LaunchError where it, or the GPU, is not there."""

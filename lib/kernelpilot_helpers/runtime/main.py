@@ -19,6 +19,7 @@ from typing import Any, cast
 
 from . import building, env, frames, mutants, tenancy, timing, verify, zygote
 from .arms import Nursery
+from .forge import WANTED
 from .procs import PR_SET_DUMPABLE, cores, die_with, everywhere, keep_awake, keep_memory, pin, prctl
 from .session import ArmDied, Session, open_session
 from .spec import JobError
@@ -121,6 +122,7 @@ class Stage:
         job = self._job
         name = self._framework()
         oracle, last = cores()
+        os.environ[WANTED] = job.get("arch", "")  # what the arms see of the environment begins with CUDA_
         pinned = everywhere() if self._gpu else (last,)  # jobs on several GPUs of one host would share a core
         place = Place(
             script=self._script, tmp=self._tmp, framework=name, device="gpu" if self._gpu else "cpu", cores=pinned

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import importlib.util
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,6 @@ from . import cubin
 from .forge import (
     DEFAULT_ARCH,
     ID_BYTES,
-    LOG_CHARS,
     BuildError,
     Session,
     again,
@@ -27,21 +27,28 @@ from .forge import (
     current,
     hex_id,
     make,
+    refused,
     relative,
     run_compiler,
+    suggests,
+    target_words,
+    warnings,
 )
 from .launch import Module
 
 NAMES = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
 INCLUDES = ("include", "include/cccl", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
 HEADERS = ("cuda_fp16.h", "crt/mma.h", "cooperative_groups.h", "cuda.h")
+ARCH_FLAGS = ("-arch", "--gpu-architecture", "-gencode", "--generate-code", "-code", "--gpu-code")
+"""Two of them are refused or, worse, the last one counts."""
 VERBOSE = "--ptxas-options=-v"
 
 
+@suggests
 def nvrtc(
     source: str, *, flags: Sequence[str] = (), name: str = "kernel", arch: str = "", includes: Sequence[str] = ()
 ) -> Module:
-    """Compile ``source`` (relative to the variant's folder) for this GPU and load it.
+    """Compile ``source`` (relative to the variant's folder) for the contract's or this GPU and load it.
 
     ``flags`` go to the compiler as they are (``--use_fast_math``, ``-DTILE=64``); ``arch`` is like ``sm_90a``;
     ``includes`` are further folders of headers. A second call with the same arguments returns the same module.
@@ -49,6 +56,10 @@ def nvrtc(
     """
     session = current("build.nvrtc")
     check_words(name, [source], flags=flags, includes=includes)
+    for flag in flags:
+        if flag.split("=")[0] in ARCH_FLAGS:
+            here = arch or session.arch or DEFAULT_ARCH
+            raise BuildError(f"{flag}: leave this flag out, the architecture is what arch= names (here {here!r})")
     file = f"{name}.cubin"
     arch = arch or session.arch or DEFAULT_ARCH
     tool = "nvrtc" if find_library() else "nvcc"
@@ -61,7 +72,12 @@ def nvrtc(
     data = path.read_bytes()
     module = Module(data, file, load=session.device is not None)
     found = module.read("kp_build_id").rstrip(b"\0").decode(errors="replace") if session.device is not None else ""
-    said = {"path": file, "command": command, "build_id": found or cubin.build_id(data), "log": log[-20000:]}
+    said = {
+        "path": file, "command": command, "build_id": found or cubin.build_id(data), "log": log[-20000:],
+        "warnings": warnings(log),
+    }  # fmt: skip
+    if not session.known:
+        said["compiler"] = f"{version() or nvcc_version(session)}, {target_words(session, arch)}"
     session.artifacts.append(said)
     session.loaded[name] = module
     return module
@@ -81,7 +97,7 @@ def _compile(session: Session, source: str, options: Sequence[str], out: Path) -
     paths = [f"-I{session.source / Path(source).parent}", f"-I{session.source}", *(f"-I{p}" for p in header_dirs())]
     library = find_library()
     if library is None:
-        return _by_nvcc(session, text, [*options, *paths], out)
+        return _by_nvcc(session, f'#line 1 "{source}"\n{text}', [*options, *paths], out)
     for part in (Path(library), *Path(library).parent.glob("libnvrtc-builtins.so*")):
         session.admit(os.path.realpath(part))
     session.during(True)
@@ -91,7 +107,7 @@ def _compile(session: Session, source: str, options: Sequence[str], out: Path) -
         session.during(False)
     log = relative(session, log)
     if not data:
-        raise BuildError(f"NVRTC refused {source}:\n{log[-LOG_CHARS:]}")
+        raise refused(session, f"NVRTC refused {source}", log)
     fresh = out.with_suffix(".tmp")
     fresh.write_bytes(data)
     fresh.rename(out)
@@ -205,6 +221,12 @@ def load_library(path: str) -> Any:
             ctypes.CDLL(str(beside), ctypes.RTLD_GLOBAL)
         _loaded[path] = ctypes.CDLL(path)
     return _loaded[path]
+
+
+def nvcc_version(session: Session) -> str:
+    """``nvcc 13.0``; nvcc is on PATH."""
+    found = re.search(r"release ([\d.]+)", run_compiler(session, [shutil.which("nvcc") or "nvcc", "--version"]))
+    return f"nvcc {found[1]}" if found else "nvcc"
 
 
 def version() -> str:

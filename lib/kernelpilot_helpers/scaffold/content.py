@@ -9,6 +9,7 @@ from kernelpilot_helpers import contract, ledger, records
 from kernelpilot_helpers.contract.model import Contract
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.policy import POLICY
+from kernelpilot_helpers.scaffold import starter
 from kernelpilot_helpers.scaffold.binding import binding_files
 from kernelpilot_helpers.scaffold.request import Request, template
 
@@ -81,9 +82,7 @@ def baseline_stub(made: Contract, name: str) -> str:
 def readme(request: Request) -> str:
     """The repo's README."""
     made = request.contract
-    device = ""
-    if contract.device(made.target) == "gpu":
-        device = template("cuda/gpu.md") + (template("cuda/templates.md") if request.kit else "")
+    device = _gpu_part(request) if contract.device(made.target) == "gpu" else ""
     words = {
         "@DEVICE@\n": f"\n{device}" if device else "",
         "@FIRST@": FIRST,
@@ -92,9 +91,17 @@ def readme(request: Request) -> str:
         "@TASK@": made.task.name,
         "@SUMMARY@": made.task.summary or f"op: {made.task.op}",
         "@REFERENCE@": made.reference.fn.partition(":")[0],
-        "@ARGUMENTS@": ", ".join(made.tensors),
+        "@ARGUMENTS@": starter.entry_arguments(made),
     }
     return template("README.md", words)
+
+
+def _gpu_part(request: Request) -> str:
+    """What the README says of a GPU. Without templates to copy it shows how a first candidate is written."""
+    made = request.contract
+    code = {"@CANDIDATE@\n": starter.candidate(made), "@KERNEL@\n": starter.kernel(made)}
+    first = template("cuda/templates.md") if request.kit else template("cuda/starter.md", code)
+    return template("cuda/gpu.md") + first + template("cuda/commands.md")
 
 
 def _table(request: Request) -> str:

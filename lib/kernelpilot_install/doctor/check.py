@@ -53,6 +53,8 @@ class Here:
     """The task's Python where the user named one."""
     task_fault: str = ""
     """Why the user's own naming of it cannot be read."""
+    gpu_target: str = ""
+    """``target.gpu`` of this repo's contract where that is a GPU."""
     ping: bool = False
     """Whether each reviewer is called once."""
     placeholders: tuple[Spot, ...] = ()

@@ -10,6 +10,7 @@ from pathlib import Path
 from kernelpilot_install.doctor import (
     commits,
     features,
+    gpu_task,
     leftover,
     limits,
     loop,
@@ -40,6 +41,7 @@ def examine(here: Here) -> list[Check]:
         *_guarded("commit", partial(commits.possible, here)),
         *_guarded("git-identity", partial(machine.git_identity, here)),
         *_guarded("gpu", partial(machine.gpu, here)),
+        *_guarded("gpu-task", partial(gpu_task.able, here)),
         *_guarded("ncu", partial(machine.ncu, here)),
         *_guarded("disk", partial(machine.disk, here)),
     ]

@@ -37,8 +37,8 @@ else:
 """
 OWN = "is the tool's own"
 CPU_ONLY = (
-    '# CPU target: nothing to do (gpu = "cpu" under [target]). GPU target: work on a machine that has one, or measure '
-    "there what is exported here (kernelpilot job export)"
+    '# CPU target: nothing to do (gpu = "cpu" under [target]). GPU target: git clone the repo on a machine with one '
+    "and run kernelpilot plan and kernelpilot lock there; with that lock, kernelpilot job export works on both"
 )
 LOW_BYTES = 2 * 10**9
 FULL_BYTES = 10**8
@@ -101,7 +101,7 @@ def task_python(here: Here) -> Iterator[Check]:
         yield Check(name="task-python", status="fail", what=here.task_fault, fix=fix)
         return
     tried = []
-    for argv in [here.task_argv] if here.task_argv else _candidates(here):
+    for argv in [here.task_argv] if here.task_argv else candidates(here):
         words, why = _framework(argv, here)
         if words and (here.task_argv or not _is_own(words[0], here)):
             yield Check(name="task-python", status="ok", what=f"{shlex.join(argv)} has {_frameworks(*words[1:])}")
@@ -117,7 +117,8 @@ def _frameworks(numpy: str, torch: str) -> str:
     return f"numpy {numpy}, no torch: tasks on numpy arrays only" if numpy else f"torch {torch}"
 
 
-def _candidates(here: Here) -> list[tuple[str, ...]]:
+def candidates(here: Here) -> list[tuple[str, ...]]:
+    """Pythons that may be the task's where none is named, in order."""
     active = here.env.get("VIRTUAL_ENV")
     python3 = shutil.which("python3", path=here.at.path)
     small = taskpython.made(here.env)
@@ -156,13 +157,21 @@ def git_identity(here: Here) -> Iterator[Check]:
 
 def gpu(here: Here) -> Iterator[Check]:
     """NVIDIA GPUs, without which a GPU target can be neither locked nor attempted here."""
+    names, why = gpus(here)
+    if names:
+        yield Check(name="gpu", status="ok", what="; ".join(names))
+        return
+    yield Check(name="gpu", status="warn", what=f"no NVIDIA GPU ({why}): CPU targets only", fix=CPU_ONLY)
+
+
+def gpus(here: Here) -> tuple[list[str], str]:
+    """(names of the GPUs as nvidia-smi tells them, why there are none)."""
     answer = ask(["nvidia-smi", "-L"], env=here.env, cwd=here.folder)
     names = [line.partition(" (UUID")[0] for line in answer.out.splitlines() if line.startswith("GPU ")]
     if answer.code == 0 and names:
-        yield Check(name="gpu", status="ok", what="; ".join(names))
-        return
-    why = "there is no nvidia-smi" if answer.code is None and "started" in answer.why else answer.why or answer.first
-    yield Check(name="gpu", status="warn", what=f"no NVIDIA GPU ({why}): CPU targets only", fix=CPU_ONLY)
+        return names, ""
+    absent = answer.code is None and "started" in answer.why
+    return [], "there is no nvidia-smi" if absent else answer.why or answer.first
 
 
 def ncu(here: Here) -> Iterator[Check]:
