@@ -121,6 +121,10 @@ def alone(processes):  # several candidates of the zoo share this GPU
     pass
 
 
+def still_alone(sensors, workers):
+    pass
+
+
 gpulock.hold = lambda uuid, wait_s: contextlib.nullcontext()
 """
 """Laid over runtime/tenancy.py of a copy: candidates that do not play with time may be judged beside each other."""

@@ -59,6 +59,8 @@ def still_alone(sensors: Any, workers: Collection[int]) -> None:
     listed = dict(sensors.processes()) if sensors is not None else {}
     if os.getpid() in listed:
         for pid in listed.keys() - {os.getpid(), *workers}:
+            if not os.path.exists(f"/proc/{pid}"):  # noqa: PTH110 - a worker that ended just now is listed for a moment
+                continue
             raise JobError(f"gpu.shared: pid {pid} ({listed[pid]} MiB) came to this GPU while it was timed: try again")
 
 
