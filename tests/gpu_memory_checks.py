@@ -6,6 +6,7 @@ Every ``check_*`` function is one test; ``main`` prints ``{name: traceback or ""
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import math
 import shutil
@@ -24,6 +25,7 @@ from kernelpilot_helpers.runtime.content import Contents
 from kernelpilot_helpers.runtime.frames import CudaFrame, TorchFrame
 from kernelpilot_helpers.runtime.gpu_arena import GpuArena, multilinear
 from kernelpilot_helpers.runtime.oracle import Oracle
+from kernelpilot_helpers.runtime.session import Session
 from kernelpilot_helpers.runtime.spec import Arm, Case, JobError, Tensor
 from kernelpilot_helpers.runtime.uses import Uses
 
@@ -366,6 +368,7 @@ def _verified(kind: str, names: tuple[str, ...] = ("mine",), **job: Any) -> tupl
         event=lambda arm, code, text, **at: events.append((arm, code, text)),
         check=lambda arm, case, m, want, base, **on: checks.append({"arm": arm, "max": m.max, "base": base, **on}),
     )  # fmt: skip
+    session.uncaptured = functools.partial(Session.uncaptured, session)  # the real one, on what it reads here
     arms = [Arm(name=n, source="", entry="", build_key="", is_baseline=n == "A") for n in ("A", "B")]
     hands: list[Any] = [Hand(arms[0]), Hand(arms[1], kind, names)]
     uses = Uses(session)

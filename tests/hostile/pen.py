@@ -81,7 +81,7 @@ class Pen:
         if kind not in self.repos:
             path = self.folder / kind
             scaffold.make(request(kind), path, kernelpilot=Path(sys.executable))
-            locking.lock(path, amend=False, why="", lab=FakeLab(), clock=_now, say=_quiet)
+            locking.lock(path, amend=False, why="", lab=FakeLab(), clock=now, say=quiet)
             self.repos[kind] = path
         return self.repos[kind]
 
@@ -96,23 +96,29 @@ class Pen:
         target = repo / ws.variants / source.name
         shutil.rmtree(target, ignore_errors=True)
         shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
-        baseline = ws.baseline()
-        intent = Intent(
-            run="", role="main", kind="attempt", label=f"v001_{source.name}", variant=source.name,
-            tree=proc.snapshot(repo, f"{ws.variants}/{source.name}"), commit=baseline.commit,
-            parent=baseline.version, incumbent=baseline.version, language="any", tier=tier, epoch=ws.epoch,
-            motivation=Motivation(kind="benchmark", text="zoo"), at=LAST, max_pairs=6 if tier == "accept" else None,
-        )  # fmt: skip
+        intent = intent_for(ws, source.name, tier)
         lab = Short(self.lab(), call_s)
-        bench = measure.Bench(workspace=ws, lab=lab, clock=_now, say=_quiet)
+        bench = measure.Bench(workspace=ws, lab=lab, clock=now, say=quiet)
         outcome, _ = measure.measure(bench, intent)
         self.raws = lab.raws
         return outcome
 
 
-def _now() -> dt.datetime:
+def intent_for(ws: workspace.Workspace, name: str, tier: str) -> Intent:
+    """What an attempt on the variant ``name`` would be for, without a commit or a row."""
+    baseline = ws.baseline()
+    return Intent(
+        run="", role="main", kind="attempt", label=f"v001_{name}", variant=name,
+        tree=proc.snapshot(ws.root, f"{ws.variants}/{name}"), commit=baseline.commit,
+        parent=baseline.version, incumbent=baseline.version, language="any", tier=tier, epoch=ws.epoch,
+        motivation=Motivation(kind="benchmark", text="zoo"), at=LAST, max_pairs=6 if tier == "accept" else None,
+    )  # fmt: skip
+
+
+def now() -> dt.datetime:
+    """The clock."""
     return dt.datetime.now(dt.timezone.utc)
 
 
-def _quiet(_: str) -> None:
+def quiet(_: str) -> None:
     """Say nothing."""

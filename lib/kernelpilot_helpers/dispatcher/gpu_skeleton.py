@@ -7,7 +7,6 @@ IMPORTS = "\nimport torch\n"
 GPU = '''
 
 HOST = ""
-ACCELERATED = (9, 10, 12)  # major versions whose own instructions need an "a" behind the architecture's name
 _thread = threading.local()
 
 
@@ -27,7 +26,7 @@ class _OnGpu(_Version):
         if self.place == HOST:
             return {}
         major, minor = torch.cuda.get_device_capability(self.place)
-        arch = f"sm_{major}{minor}{'a' if major in ACCELERATED else ''}"
+        arch = self.runtime.forge.arch_name(major, minor)
         return {"gpu": True, "arch": arch, "device": torch.device("cuda", self.place)}
 
     def begin(self):

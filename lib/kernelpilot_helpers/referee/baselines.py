@@ -11,6 +11,7 @@ from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.correctness import Broken, Correct, Wrong
 from kernelpilot_helpers.ledger.model import Interval
 from kernelpilot_helpers.referee.endings import clocks, not_correct
+from kernelpilot_helpers.referee.judging import interval, judge
 from kernelpilot_helpers.referee.state import Ask, Facts, Outcome, Runs
 
 LEFT_OUT = "baseline.left_out"
@@ -48,7 +49,7 @@ def against(facts: Facts, runs: Runs, once: policy.Tier, ids: tuple[str, str]) -
         if bad is not None:
             return bad
     if facts.baselines == 1:
-        return Direct(interval=_alone(facts, found[0], once))
+        return Direct(interval=interval(judge(facts, (found[0],), once).geomean))
     notes: list[str] = []
     for ix in asked:
         if ix and (fault := _fault(facts, found[ix])):
@@ -57,27 +58,7 @@ def against(facts: Facts, runs: Runs, once: policy.Tier, ids: tuple[str, str]) -
     combined = benchmark.against_fastest(
         {ix: (raw,) for ix, raw in found.items()}, timed=facts.timed, tier=once, weights=facts.weights
     )
-    return Direct(interval=_kept(combined.interval), chosen=combined.chosen, notes=tuple(notes))
-
-
-def _alone(facts: Facts, raw: Raw, once: policy.Tier) -> Interval | None:
-    bench = benchmark.judge(
-        (raw,),
-        tier=once,
-        device=facts.device,
-        required=facts.required,
-        timed=facts.timed,
-        weights=facts.weights,
-        bias_bound=facts.bias_bound,
-        max_pairs=facts.max_pairs,
-    )
-    return _kept(bench.geomean)
-
-
-def _kept(mean: benchmark.Interval) -> Interval | None:
-    if mean.ci_low is None or mean.ci_high is None:
-        return None
-    return Interval(speedup=mean.speedup, ci_low=mean.ci_low, ci_high=mean.ci_high)
+    return Direct(interval=interval(combined.interval), chosen=combined.chosen, notes=tuple(notes))
 
 
 def _judged(facts: Facts, raw: Raw, arm: str) -> Correct | Wrong | Broken:

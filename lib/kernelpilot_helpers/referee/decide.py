@@ -15,9 +15,10 @@ from kernelpilot_helpers.attempt.job import Phase
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.correctness import Broken, Correct, Wrong
-from kernelpilot_helpers.ledger.model import Interval, Verdict
+from kernelpilot_helpers.ledger.model import Verdict
 from kernelpilot_helpers.referee import baselines
 from kernelpilot_helpers.referee.endings import clocks, not_correct
+from kernelpilot_helpers.referee.judging import interval, judge
 from kernelpilot_helpers.referee.state import QUIET, Ask, Facts, Outcome, RunRole, Runs
 
 __all__ = [
@@ -110,7 +111,7 @@ def _confirmation(facts: Facts, runs: Runs, bench: Bench, first: Correct | Wrong
     return Outcome(
         verdict="IMPROVED",
         reason="; ".join([again.reason, *_unfinished(first)]),
-        gain=_interval(again),
+        gain=interval(again.geomean),
         vs_baseline=direct.interval,
         confirmed=True,
         bench=again,
@@ -145,26 +146,10 @@ def fixed_look(tier: policy.Tier, pairs: int) -> policy.Tier:
     )
 
 
-def judge(facts: Facts, raws: Sequence[Raw], tier: policy.Tier) -> Bench:
-    """The bench of these raws under the facts of an attempt; ``tier`` may be one fixed look."""
-    return benchmark.judge(
-        raws,
-        tier=tier,
-        device=facts.device,
-        required=facts.required,
-        timed=facts.timed,
-        weights=facts.weights,
-        bias_bound=facts.bias_bound,
-        max_pairs=facts.max_pairs,
-        cases=facts.cases,
-        ceilings=facts.ceilings,
-    )
-
-
 def _timed(
     verdict: Verdict, reason: str, bench: Bench, verified: Correct | Wrong | Broken, ids: tuple[str, str], facts: Facts
 ) -> Outcome:
-    gain = _interval(bench)
+    gain = interval(bench.geomean)
     return Outcome(
         verdict=verdict,
         reason=reason,
@@ -177,13 +162,6 @@ def _timed(
         binary_id=ids[1],
         notes=_notes(verified, bench),
     )
-
-
-def _interval(bench: Bench) -> Interval | None:
-    mean = bench.geomean
-    if mean.ci_low is None or mean.ci_high is None:
-        return None
-    return Interval(speedup=mean.speedup, ci_low=mean.ci_low, ci_high=mean.ci_high)
 
 
 def build_ids(raw: Raw) -> tuple[str, str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import build
+from .forge import arch_name
 from .worker import Loaded
 
 STOOD_IN = ("torch", "triton")
@@ -19,8 +20,6 @@ STOOD_IN_EVENT = "build.stood_in"
 """Kind of the event that names a framework the candidate imports and this Python lacks."""
 MAJOR, MINOR = 75, 76
 """Device attributes, numbered as in ``cuda.h``."""
-ARCH_SPECIFIC = ((9, 0), (10, 0))
-"""Compute capabilities whose own instructions (wgmma, tcgen05) need the suffix."""
 
 
 class BuildOnly(Loaded):
@@ -50,7 +49,7 @@ def arch_here() -> str:
     for value, attribute in ((major, MAJOR), (minor, MINOR)):
         if driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, device):
             return ""
-    return f"sm_{major.value}{minor.value}{'a' if (major.value, minor.value) in ARCH_SPECIFIC else ''}"
+    return arch_name(major.value, minor.value)
 
 
 class Named:

@@ -11,6 +11,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+from .forge import arch_name
+
 LIBRARY = "libcuda.so.1"
 PAGE = 2 << 20
 """Handles are given out for whole pages: the driver packs smaller allocations together and would share neighbours."""
@@ -21,8 +23,6 @@ ACCESS_WINDOW = 1
 """CU_STREAM_ATTRIBUTE_ACCESS_POLICY_WINDOW."""
 SM_COUNT, MEMORY_KHZ, BUS_BITS, L2_BYTES, MAJOR, MINOR = 16, 36, 37, 38, 75, 76
 """Numbers of CUdevice_attribute (cuda.h)."""
-ACCELERATED = (9, 10, 12)
-"""Major versions whose own instructions need the architecture's name with an a."""
 
 
 class CudaError(Exception):
@@ -180,7 +180,7 @@ class Device:
         return {
             "gpu": name,
             "gpu_uuid": _uuid_of(driver, self._number),
-            "arch": f"sm_{major}{minor}" + ("a" if major in ACCELERATED else ""),
+            "arch": arch_name(major, minor),
             "sm_count": self._attribute(SM_COUNT),
             "l2_bytes": self._attribute(L2_BYTES),
             "memory_bytes": total.value,

@@ -20,6 +20,8 @@ from typing import Any, ParamSpec, TypeVar
 P = ParamSpec("P")
 T = TypeVar("T")
 ID_BYTES = 64
+ACCELERATED = (9, 10, 12)
+"""Major compute capabilities whose own instructions need the architecture's name with an a."""
 DEFAULT_ARCH = "sm_90a"
 """Compiled for where neither a GPU nor the job says which: a build without a GPU still shows registers and spills."""
 WANTED = "CUDA_KERNELPILOT_ARCH"
@@ -140,6 +142,11 @@ def arch_list(arch: str) -> str:
     if found is None:
         raise BuildError(f"arch {arch!r}: write it like sm_90a")
     return f"{found[1]}.{found[2]}{found[3]}"
+
+
+def arch_name(major: int, minor: int) -> str:
+    """The compiler's name for a compute capability, with its own instructions where it has some."""
+    return f"sm_{major}{minor}" + ("a" if major in ACCELERATED else "")
 
 
 def hex_id(key: str) -> str:

@@ -86,20 +86,12 @@ def _plan(session: Session, workers: list[Worker], case: Case, contents: Content
         bench.close()
     for worker in workers:
         if worker.arm.name in captured and not captured[worker.arm.name].ok:
-            _tell(session, worker.arm, case, captured[worker.arm.name].code, captured[worker.arm.name].text)
+            got, tested = captured[worker.arm.name], not worker.arm.is_baseline
+            session.uncaptured(worker.arm, case.case_id, got.code, got.text, tested=tested)
     method = "graph" if graph and all(c.ok for c in captured.values()) else "events"
     plan = replace(pilot, figure=case.figure, method=method, us=max(best, 1.0) / 1000, hot=residency.hot_names(case))
     sample_us = float((session.job.get("time") or {}).get("sample_us", SAMPLE_US))
     return sized(case, plan, sample_us, room, int(session.device.facts["l2_bytes"]))
-
-
-def _tell(session: Session, arm: Arm, case: Case, code: str, text: str) -> None:
-    """A capture that failed breaks a candidate that must be capturable; else the calls are timed by events."""
-    must = session.job.get("graph", "may") == "must" and not arm.is_baseline
-    if must or code.startswith("cheat."):
-        session.event(arm.name, code, text, case_id=case.case_id)
-    else:
-        session.event(arm.name, "note.capture", f"{code}: {text}", case_id=case.case_id)
 
 
 def sized(case: Case, plan: Plan, sample_us: float, room: int, l2_bytes: int) -> Plan:

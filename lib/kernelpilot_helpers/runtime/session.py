@@ -23,6 +23,11 @@ class ArmDied(Exception):
         super().__init__(died.get("log", ""))
         self.died = died
 
+    @property
+    def last_line(self) -> str:
+        """Of its log."""
+        return str(self).strip().rpartition("\n")[2]
+
 
 @dataclass(kw_only=True)
 class Session:
@@ -76,6 +81,17 @@ class Session:
         entry = {"arm": arm, "kind": kind, "case_id": case_id, "detail": detail, "pair": pair}
         if entry not in self.events:
             self.events.append(entry)
+
+    def uncaptured(self, arm: Arm, case_id: str, code: str, text: str, *, tested: bool) -> None:
+        """A capture failed: a note, for events can time the calls, unless ``tested`` and the contract wants a graph.
+
+        Any other code than ``capture.*``, a cheat say, is kept as it is, of every arm.
+        """
+        must = self.job.get("graph", "may") == "must" and tested
+        if code.startswith("capture.") and not must:
+            self.event(arm.name, "note.capture", f"{code}: {text}", case_id=case_id)
+        else:
+            self.event(arm.name, code, text, case_id=case_id)
 
     @contextlib.contextmanager
     def lap(self, part: str) -> Iterator[None]:

@@ -57,7 +57,7 @@ class Uses:
         except ArmDied as gone:
             if not worker.alive:
                 raise
-            text = str(gone).strip().rpartition("\n")[2]
+            text = gone.last_line
             session.event(worker.arm.name, "note.inventory", text, case_id=case.case_id)
             self._blind = Unwatched.__name__ in text
             worker.drop()

@@ -202,11 +202,8 @@ class Round:
         self._fill(self._arenas[worker.arm.name])
         got = worker.capture([order])
         if not got.ok:
-            must = self.session.job.get("graph", "may") == "must" and worker is self.workers[-1]
-            noted = got.code.startswith("capture.") and not must
-            text = f"{got.code}: {got.text}" if noted else got.text
-            code = "note.capture" if noted else got.code
-            self.session.event(worker.arm.name, code, text, case_id=self.case.case_id)
+            last = worker is self.workers[-1]
+            self.session.uncaptured(worker.arm, self.case.case_id, got.code, got.text, tested=last)
         elif self._uses is not None and worker is self.workers[-1]:
             self._uses.captured(self.case, got.names)
         return got.ok
@@ -299,13 +296,9 @@ class Round:
             except ArmDied as gone:
                 if not worker.alive:
                     raise
-                text = f"the call failed on watched tensors: {_last_line(gone)}"
+                text = f"the call failed on watched tensors: {gone.last_line}"
                 self.session.event(worker.arm.name, "note.library_probe", text, case_id=self.case.case_id)
                 continue
             if ops:
                 text = ", ".join(ops)
                 self.session.event(worker.arm.name, "policy.library_call", text, case_id=self.case.case_id)
-
-
-def _last_line(gone: ArmDied) -> str:
-    return str(gone).strip().rpartition("\n")[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import os
 import shutil
 import sys
@@ -14,17 +13,16 @@ from typing import Any
 
 import msgspec
 
-from kernelpilot_helpers import contract, proc, scaffold
+from kernelpilot_helpers import contract, scaffold
 from kernelpilot_helpers.attempt.job import Job
 from kernelpilot_helpers.attempt.raw import Raw
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.executors.local import LocalLab
 from kernelpilot_helpers.executors.task_python import find
-from kernelpilot_helpers.ledger.model import Motivation
 from kernelpilot_helpers.referee import locking, measure, workspace
 from kernelpilot_helpers.referee.decide import Outcome
-from kernelpilot_helpers.referee.runs import Intent
+from tests.hostile.pen import intent_for, now, quiet
 
 HERE = Path(__file__).parent
 ZOO = HERE / "zoo"
@@ -47,7 +45,6 @@ NARROW: dict[str, Any] = {"axes": {"N": {"var": None, "values": [100, 128]}}}
 """Laid over a kind where few edge cases will do: one of the axes takes the values of the cases alone."""
 BINARY = "committed_cubin"
 """Its compiled kernel is written when it is measured: this repository holds no binaries either."""
-LAST = "2999-01-01T00:00:00Z"
 WALL_S = 240.0
 BLOCKS = 8
 """Timed blocks: enough for the judges of clocks, and nobody asks the zoo how fast it is."""
@@ -119,7 +116,7 @@ class Pen:
             scaffold.make(
                 request(kind, self.gpu, self.cases, self.more), path, kernelpilot=Path(sys.executable), parent_ok=True
             )
-            locking.lock(path, amend=False, why="", lab=FakeLab(), clock=_now, say=_quiet)
+            locking.lock(path, amend=False, why="", lab=FakeLab(), clock=now, say=quiet)
             self.repos[kind] = path
         return self.repos[kind]
 
@@ -145,15 +142,9 @@ class Pen:
         started = time.monotonic()
         ws = workspace.open_repo(repo)
         self.place(source, repo / ws.variants / source.name)
-        baseline = ws.baseline()
-        intent = Intent(
-            run="", role="main", kind="attempt", label=f"v001_{source.name}", variant=source.name,
-            tree=proc.snapshot(repo, f"{ws.variants}/{source.name}"), commit=baseline.commit,
-            parent=baseline.version, incumbent=baseline.version, language="any", tier=tier, epoch=ws.epoch,
-            motivation=Motivation(kind="benchmark", text="zoo"), at=LAST, max_pairs=6 if tier == "accept" else None,
-        )  # fmt: skip
+        intent = intent_for(ws, source.name, tier)
         lab = Short(self.lab(), call_s, self.blocks)
-        bench = measure.Bench(workspace=ws, lab=lab, clock=_now, say=_quiet)
+        bench = measure.Bench(workspace=ws, lab=lab, clock=now, say=quiet)
         try:
             outcome, _ = measure.measure(bench, intent)
         finally:
@@ -173,11 +164,3 @@ def flagged(name: str, outcome: Outcome) -> str:
     """What an honest one is blamed for: empty when for nothing."""
     blamed = outcome.verdict in ("WRONG", "BROKEN") or outcome.reason.startswith(("cheat.", "suspect."))
     return f"{name}: {outcome.verdict} {outcome.reason} (honest)" if blamed else ""
-
-
-def _now() -> dt.datetime:
-    return dt.datetime.now(dt.timezone.utc)
-
-
-def _quiet(_: str) -> None:
-    """Say nothing."""
