@@ -77,19 +77,23 @@ def screen(repo: Path, folder: Path, nonce: int) -> dict[str, Any]:
     print(f"  screen tier       {seconds:6.1f} s  {verdict}", flush=True)
     if verdict in ("WRONG", "BROKEN", None):
         raise SystemExit(f"the kernel must pass to be compared: {verdict} {data.get('reason', '')}")
-    return {"seconds": round(seconds, 2), "verdict": verdict}
+    return {"seconds": round(seconds, 2), "verdict": verdict, "phases": phases(repo, data["run_ids"])}
+
+
+def phases(repo: Path, runs: list[str]) -> list[dict[str, float]]:
+    """Seconds by phase of each job, as its oracle counted them; ``verify.want`` and the like are parts of a phase."""
+    raws = [json.loads((repo / "artifacts" / "runs" / run / "raw.json").read_text()) for run in runs]
+    return [{k: round(v, 2) for k, v in raw["env"].get("phase_seconds", {}).items()} for raw in raws]
 
 
 def whole(repo: Path, tier: str) -> dict[str, Any]:
     """The last edit once more at another tier: wall seconds, and those of its builds."""
     data, seconds = cli("attempt", VARIANT, "--tier", tier, "--again", "-m", f"at {tier}", "--repo", str(repo))
-    raws = [json.loads((repo / "artifacts" / "runs" / run / "raw.json").read_text()) for run in data["run_ids"]]
-    spent = [raw["env"].get("phase_seconds", {}) for raw in raws]
+    spent = phases(repo, data["run_ids"])
     builds = sum(s.get("build", 0.0) for s in spent)
     print(f"  {tier:<17} {seconds:6.1f} s  {data['verdict']}, builds {builds:.1f} s", flush=True)
-    phases = [{k: round(v, 2) for k, v in s.items() if "." not in k} for s in spent]
     gain = {k: data.get(k) for k in ("verdict", "reason", "geomean")}
-    return {"seconds": round(seconds, 2), "build_s": round(builds, 2), "phases": phases, **gain}
+    return {"seconds": round(seconds, 2), "build_s": round(builds, 2), "phases": spent, **gain}
 
 
 def sequential(python: task_python.TaskPython, tmp: Path, nonce: int) -> dict[str, Any]:

@@ -180,6 +180,39 @@ def test_versions_are_built_for_the_tensors_gpu_and_nothing_of_the_caller_change
     assert entered == [1, 1], "once to load and once to call on the other GPU"
 
 
+FAILS_ONCE = b"""
+import os
+if not os.path.exists(MARK := os.environ["MARK"]):
+    open(MARK, "w").close()
+    raise RuntimeError("no compiler")
+
+
+def entry(*, x, wide, out, bias=None):
+    out.said = "served"
+"""
+TWICE = """
+import sys
+sys.path[:0] = sys.argv[1:]
+import dispatch, torch
+T = torch.Tensor
+given = dict(x=T((32, 2048), 0), wide=T((64,), 0), out=T((32, 2048), 0))
+try:
+    dispatch.entry(**given)
+except RuntimeError as fault:
+    print(fault)
+dispatch.entry(**given)
+print(given["out"].said)
+"""
+
+
+def test_a_version_that_failed_to_load_can_be_loaded_again(stub: Path, tmp_path: Path) -> None:
+    """Breaks when the folder of the failed build is in the way of the next (seen on an H200: FileExistsError)."""
+    tree = {"candidate.py": FAILS_ONCE}
+    made = generated(mm_map(), contract.parse(GPU_MATMUL, at="c"), v001_a=tree, v002_b=tree)
+    said = ask(sys.executable, TWICE, str(write(made.files, tmp_path)), str(stub), MARK=str(tmp_path / "mark"))
+    assert said == "no compiler\nserved\n"
+
+
 def test_one_of_several_baselines_is_the_fallback_and_the_text_says_why() -> None:
     """Breaks when the others vanish without a word, or a plan promises to beat the first alone."""
     made = contract.parse(TWO, at="c")

@@ -175,10 +175,9 @@ class _Version:
         self.runtime = _runtime(place)
         self.build = self.runtime.build
         self.session = self.build.Session(
-            source=self.folder, target=_scratch() / f"{version}{place}", key=version, known={},
-            during=lambda on: None, admit=lambda path: None, **self.device(),
-        )
-        self.session.target.mkdir()
+            source=self.folder, target=Path(tempfile.mkdtemp(prefix=f"{version}{place}-", dir=_scratch())),
+            key=version, known={}, during=lambda on: None, admit=lambda path: None, **self.device(),
+        )  # a folder of its own: what a load that failed left behind is not built upon
         self.module = self._import(file, f"_kernelpilot_{id(_versions)}_{version}{place}")
         self.function = getattr(self.module, function)
 

@@ -93,6 +93,14 @@ class Session:
         else:
             self.event(arm.name, code, text, case_id=case_id)
 
+    def base_of(self, case: Case, output: str) -> Base | None:
+        """The baseline's error on a case as verification saw it: the yardstick where it does not run beside."""
+        seen = self.base.get((case.case_id, output))
+        if not seen:
+            return None
+        rms, bias = (sum(getattr(b, f) for b in seen) / len(seen) for f in ("rms", "bias"))
+        return Base(rms=rms, max=max(b.max for b in seen), bias=bias)
+
     @contextlib.contextmanager
     def lap(self, part: str) -> Iterator[None]:
         """Add the seconds of the block to ``spent[part]``."""

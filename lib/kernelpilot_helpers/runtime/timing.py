@@ -12,7 +12,7 @@ from .arms import Nursery, Worker
 from .content import Contents
 from .session import Session
 from .spec import Case
-from .stats import Base, Measured, measure
+from .stats import Measured, measure
 
 CALLS_MAX = 4096
 PILOT_SLOTS = 4
@@ -205,18 +205,8 @@ class Bench:
                 measured = measure(self.session.frame, shot.outputs[name], want, arena.poison_view(name))
                 if baseline is not None and shot.arm == baseline.name:
                     bases[name] = measured
+                base = bases.get(name) or self.session.base_of(self.case, name)
                 self.session.check(
-                    shot.arm, self.case, measured, want, bases.get(name) or self._known(name), output=name,
+                    shot.arm, self.case, measured, want, base, output=name,
                     probe="timed", call_ix=shot.block - WARM_BLOCKS, note="", pair=pair, seed_ix=0, regime="gen",
                 )  # fmt: skip
-
-    def _known(self, name: str) -> Base | None:
-        """The baseline's error as verification saw it, where it does not run beside this block."""
-        seen = self.session.base.get((self.case.case_id, name))
-        if not seen:
-            return None
-        return Base(
-            rms=sum(b.rms for b in seen) / len(seen),
-            max=max(b.max for b in seen),
-            bias=sum(b.bias for b in seen) / len(seen),
-        )

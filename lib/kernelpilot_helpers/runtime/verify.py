@@ -18,6 +18,8 @@ from .uses import Uses
 
 REGIMES = ("small", "large", "heavy_tail", "sparse")
 SLOTS = 3
+ALONE = ("bitwise", "graph", "late")
+"""GPU: probes of remembering, not of accuracy; the candidate makes them alone, on the contract's own content."""
 BIG = 64 << 20
 """GPU: cases whose outputs take more bytes get no more calls and slots than the probes need: a block of two."""
 WARM = -1
@@ -192,11 +194,10 @@ class Round:
         order = list(range(self._slots))
         _random.shuffle(order)
         with self.session.lap("verify.capture"):
-            captured = {w.arm.name: self._capture(w, order) for w in self.workers}
-        if not captured[self.workers[-1].arm.name]:
-            return
-        self._renew()
-        self._step("graph", order, act=lambda w: w.replay() if captured[w.arm.name] else w.run(order))
+            captured = self._capture(self.workers[-1], order)
+        if captured:
+            self._renew()
+            self._step("graph", order, act=lambda w: w.replay())
 
     def _capture(self, worker: Worker, order: Sequence[int]) -> bool:
         self._fill(self._arenas[worker.arm.name])
@@ -230,7 +231,7 @@ class Round:
         held = {s: k for s, k in enumerate(self._held) if s not in ran}
         wants = {s: self._want(k) for s, k in ran.items()}
         bases: dict[tuple[int, str], Measured] = {}
-        for worker in self.workers:
+        for worker in self._asked(probe):
             arena = self._arenas[worker.arm.name]
             self._fill(arena)
             with session.lap("verify.run"):
@@ -266,10 +267,15 @@ class Round:
                     self.session.base.setdefault((self.case.case_id, name), []).append(entry)
             if arm is not self.workers[-1].arm:
                 continue  # its errors stand beside the candidate's already
+            known = self.session.base_of(self.case, name) if probe in ALONE else None
             self.session.check(
-                arm.name, self.case, measured, want, bases.get((slot, name)), output=name, probe=probe,
+                arm.name, self.case, measured, want, bases.get((slot, name)) or known, output=name, probe=probe,
                 call_ix=call_ix, note=notes.get(name, ""), **self._labels,
             )  # fmt: skip
+
+    def _asked(self, probe: str) -> list[Worker]:
+        """Who answers a probe: the baseline need not where its error on this case is known from the calls before."""
+        return self.workers[-1:] if self.session.gpu and probe in ALONE else self.workers
 
     def _violations(self, arm: Arm, inputs: dict[str, Any], arena: Arena | GpuArena, slot: int) -> None:
         if self.session.oracle.checks:
