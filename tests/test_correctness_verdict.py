@@ -194,6 +194,17 @@ def test_dying_of_a_forged_reply_is_a_cheat() -> None:
     assert code(got) == "cheat.channel"
 
 
+def test_an_arm_that_the_harness_ended_for_a_cheat_is_wrong_and_one_that_crashed_beside_it_is_broken() -> None:
+    """Breaks as on an H200: work launched ahead of the spans was found, and the verdict spoke of a crash."""
+    events = (event("cheat.outside_window"),)
+    ended = Died(arm="B", stage="call", log="worker\ncheat.outside_window: 18 nodes run outside the timed spans\n")
+    got = verdict(raw(died=ended, events=events))
+    assert isinstance(got, Wrong)
+    assert code(got) == "cheat.outside_window"
+    crashed = verdict(raw(died=Died(arm="B", stage="call", log="Segmentation fault"), events=events))
+    assert isinstance(crashed, Broken)
+
+
 def test_a_binary_in_the_source_is_named_before_the_build_it_stopped() -> None:
     got = verdict(raw(died=Died(arm="B", stage="build"), events=(event("build.binary_in_source"),)))
     assert isinstance(got, Broken)

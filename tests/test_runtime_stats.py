@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from kernelpilot_helpers.runtime import stats
 from kernelpilot_helpers.runtime.frames import NumpyFrame
+from kernelpilot_helpers.runtime.oracle import Oracle
+from kernelpilot_helpers.runtime.spec import Case, Tensor
 
 F = NumpyFrame()
 
@@ -108,6 +111,41 @@ def test_the_same_infinity_is_equal_and_the_opposite_one_is_not() -> None:
     assert stats.summary(F, stats.measure(F, good, w), w, None)["nonfinite_equal"]
     bad = np.array([[np.inf, np.inf, 1.0, 1.0]], np.float32)
     assert not stats.summary(F, stats.measure(F, bad, w), w, None)["nonfinite_equal"]
+
+
+def test_at_the_edge_of_overflow_an_ulp_decides_between_the_largest_number_and_infinity() -> None:
+    """Breaks as on an H200: an honest float16 GEMM gave -inf where the reference rounds -65519.9 to -65504."""
+    w = want(np.array([[-65519.9, 65520.1, 65504.0, 65504.0]]), "float16")
+    got = np.array([[-np.inf, 65504.0, np.inf, 65504.0]], np.float16)
+    assert stats.summary(F, stats.measure(F, got, w), w, None)["nonfinite_equal"]
+    for bad in ([[np.inf, 65504.0, 65504.0, 65504.0]], [[-65504.0, np.inf, -np.inf, 65504.0]]):
+        m = stats.measure(F, np.array(bad, np.float16), w)
+        assert not stats.summary(F, m, w, None)["nonfinite_equal"]
+    far = want(np.array([[70000.0, 60000.0]]), "float16")
+    assert stats.measure(F, np.array([[65504.0, 60000.0]], np.float16), far).max == pytest.approx(70.25)  # / 2^6
+    m = stats.measure(F, np.array([[np.inf, np.inf]], np.float16), far)
+    assert not stats.summary(F, m, far, None)["nonfinite_equal"]
+
+
+def test_the_unit_of_a_quantized_product_does_not_shrink_where_the_bias_cancels_it(tmp_path: Path) -> None:
+    """Breaks as on an H200: one element of an honest int8 GEMM was 70 ulp off where its bias left next to nothing."""
+    (tmp_path / "r.py").write_text("def ref(a, b, s, bias):\n    return (a.astype(float) @ b) * s + bias\n")
+    made = Oracle(F, tmp_path, "r.py:ref", "")
+    tensors = [
+        *((name, "in", "int8", (1, 1)) for name in ("a", "b")),
+        *((name, "in", "float32", (1,)) for name in ("s", "bias")),
+        ("out", "out", "float32", (1, 1)),
+    ]
+    made_of = [
+        Tensor(name=n, role=r, dtype=d, shape=sh, stride=sh, offset=0, align=1, gen="normal", value=None)
+        for n, r, d, sh in tensors
+    ]
+    case = Case(case_id="c", axes={}, flags={}, timed=True, tensors=tuple(made_of))
+    for a, bias in ((-128, 1024.0), (100, -800.0)):  # -128 * 8 + 1024 = 100 * 8 - 800 = 0
+        given = {"a": np.array([[a]], np.int8), "b": np.array([[8]], np.int8)}
+        given |= {"s": np.array([1.0], np.float32), "bias": np.array([bias], np.float32)}
+        unit = float(made.want(case, given)["out"].unit[0, 0])
+        assert unit == 2.0**-13, "2^10 * 2^-23: at 127 * 8 + 1024 = 2040, and at 100 * 8 + 800 = 1600"
 
 
 def test_whole_numbers_are_exact_and_counted_in_ones() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from kernelpilot_helpers.referee.decide import Outcome
+
 DEATHS = ("crash.signal", "crash.exit")
 LATE = (
     "cheat.skipped",
@@ -33,6 +35,13 @@ class Cheat:
     def hangs(self) -> bool:
         """Whether it never answers: the limit may be short then, and must not be for the others."""
         return self.codes == ("timeout",)
+
+
+def caught(cheat: Cheat, outcome: Outcome) -> None:
+    """Breaks when the cheat passes, or is blamed for something else."""
+    said = f"{cheat.name}: {outcome.verdict} {outcome.reason}"
+    assert outcome.verdict in cheat.verdict.split("|"), said
+    assert outcome.reason.startswith(cheat.codes), said
 
 
 def _wrong(row: int, codes: str, *names: str, kind: str = "plain") -> list[Cheat]:

@@ -77,6 +77,8 @@ def _died(died: Died, arm: str, events: Sequence[Event], cheats: Sequence[Findin
     if died.stage == "protocol" and any(f.code.startswith("cheat.") for f in cheats):
         # The stray bytes that ended the talk are the offence; dying of it does not turn it into an accident.
         return Wrong(reason=_reason(cheats), findings=(*cheats, death))
+    if ended := [f for f in cheats if f.code.startswith("cheat.") and _last_line(died.log).startswith(f"{f.code}:")]:
+        return Wrong(reason=_reason(ended), findings=(*ended, death))  # the harness ended the arm for it
     found_all = (*named, death, *cheats)
     return Broken(stage=died.stage, reason=_reason(found_all), blame="candidate", findings=found_all, log=log)
 

@@ -14,6 +14,7 @@ ITEMSIZE = {
 MANTISSA = {"float64": 52, "float32": 23, "float16": 10, "bfloat16": 7}
 """Stored bits of the significand (IEEE 754; bfloat16: the upper half of binary32)."""
 MIN_EXPONENT = {"float64": -1022, "float32": -126, "float16": -14, "bfloat16": -126}
+MAX_EXPONENT = {"float64": 1023, "float32": 127, "float16": 15, "bfloat16": 127}
 
 
 class JobError(Exception):

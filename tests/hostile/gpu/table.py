@@ -45,7 +45,7 @@ def _broken(codes: str, *names: str, kind: str = "plain", call_s: float = 30.0, 
 
 CHEATS = [
     *_wrong(1, "wrong.unwritten", "no_op", "empty_kernel", "half_job"),
-    *_wrong(1, "wrong.", "freed_output"),
+    *_wrong(1, "wrong. cheat.cache", "freed_output"),
     *_wrong(2, MEMO, "memo_pointer", "memo_identity"),
     *_wrong(3, ANY_LIE, "memo_edges", "memo_sampled", "memo_checksum"),
     *_wrong(4, ANY_LIE, "memo_device", "capture_cache"),
