@@ -43,6 +43,8 @@ PAGES = {
     "auto": ("--page", "raw", "--csv", "--print-units", "auto"),
     "details": ("--page", "details", "--csv", "--print-units", "base"),
 }
+ENDS = (".ncu-rep", ".ncu-repz")
+"""How ncu ends the name of a report, by version."""
 BUILD_S, RUN_S, CAPTURE_S, EXPORT_S = 240.0, 60.0, 120.0, 60.0
 
 
@@ -58,6 +60,11 @@ class Shot:
     def stem(self) -> str:
         """File name without its end: ``kernel.set`` or ``kernel.set.rN``."""
         return f"{self.micro.name}.{self.what}" + (f".r{self.again}" if self.again else "")
+
+    @property
+    def partial(self) -> str:
+        """Name while it is made: without a dot, because ncu adds the end that its version writes."""
+        return self.stem.replace(".", "-") + "-partial"
 
     @property
     def launches(self) -> int:
@@ -80,7 +87,7 @@ def ncu_argv(shot: Shot, out: Path) -> list[str]:
     return [
         "ncu", "--clock-control", "none", "--target-processes", "application-only", *WHAT[shot.what],
         "--kernel-name", f"regex:{shot.micro.kernel}", "--launch-skip", "2", "--launch-count", str(shot.launches),
-        "--force-overwrite", "--export", str(out / f"{shot.stem}.partial"),
+        "--force-overwrite", "--export", str(out / shot.partial),
         str(program(shot.micro, out)), shot.micro.arm,
     ]  # fmt: skip
 
@@ -105,7 +112,9 @@ STEADY = ("strided_load", "smem_column", "low_occ_smem", "fma_serial", "pointer_
 
 def missing() -> list[str]:
     """What this machine lacks to capture; each with what to do."""
-    lacks = [f"{tool}: not on PATH (it comes with the CUDA toolkit)" for tool in ("nvcc", "ncu") if not shutil.which(tool)]
+    lacks = [
+        f"{tool}: not on PATH (it comes with the CUDA toolkit)" for tool in ("nvcc", "ncu") if not shutil.which(tool)
+    ]
     try:
         seen = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -168,24 +177,25 @@ def times(chosen: Sequence[Micro], out: Path, left: Callable[[], float]) -> dict
 
 def capture(shot: Shot, out: Path, gpu: str) -> str:
     """Make one report; a file under its final name is complete. Returns what went wrong, or nothing."""
-    final, partial = out / f"{shot.stem}.ncu-rep", out / f"{shot.stem}.partial.ncu-rep"
-    if final.exists():
+    if any((out / f"{shot.stem}{end}").exists() for end in ENDS):
         return ""
     own = out / "tmp" / f"gpu{gpu or 0}"  # ncu serialises by a lock file in TMPDIR: one for each GPU
     own.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, "TMPDIR": str(own), **({"CUDA_VISIBLE_DEVICES": gpu} if gpu else {})}
     code, stdout, stderr = _run(ncu_argv(shot, out), CAPTURE_S, env=env)
-    if code or not partial.exists():
-        partial.unlink(missing_ok=True)
+    made = next((p for end in ENDS if (p := out / f"{shot.partial}{end}").exists()), None)
+    if code or made is None:
+        if made:
+            made.unlink()
         found = re.findall(r"==(?:ERROR|WARNING)== .*", stdout + stderr)
         return f"{shot.stem}: {'; '.join(found) or (stdout + stderr).strip()[-300:] or f'ended with {code}'}"
-    partial.rename(final)
+    made.rename(out / f"{shot.stem}{made.suffix}")
     return ""
 
 
 def export(report: Path, page: str) -> str:
     """Write one CSV page beside the report. Returns what went wrong, or nothing."""
-    final = report.with_name(report.name.removesuffix(".ncu-rep") + f".{page}.csv")
+    final = report.with_suffix(f".{page}.csv")
     if final.exists():
         return ""
     code, stdout, stderr = _run(export_argv(report, page), EXPORT_S)
@@ -249,7 +259,7 @@ class Lanes:
                     self.faults.append(said)
                     continue
                 pages = PAGES if shot.what == "full" and not shot.again else ("base", "auto")
-                report = self.out / f"{shot.stem}.ncu-rep"
+                report = next(p for end in ENDS if (p := self.out / f"{shot.stem}{end}").exists())
                 self.exports += [self.pool.submit(export, report, page) for page in pages]
 
     def run(self, gpus: Sequence[str]) -> None:

@@ -110,7 +110,7 @@ def main() -> int:
     for name, us in found.items():
         print(f"{name:6s} {us}")
     if options.out is not None:
-        facts = {k: device.facts[k] for k in ("name", "arch", "driver") if k in device.facts}
+        facts = {k: device.facts[k] for k in ("gpu", "arch", "cuda") if k in device.facts}
         document = {
             "command": "PYTHON scripts/gpu_holes.py",
             "gpu": facts,

@@ -337,6 +337,8 @@ class Hand:
     def capture(self, groups: Any, *, figure: str = "pipelined", hot: Any = ()) -> Any:
         if self.kind == "syncs":
             return SimpleNamespace(ok=False, code="capture.sync", text="a wait inside a call")
+        if self.kind == "forks":
+            return SimpleNamespace(ok=False, code="capture.unjoined", text="a second stream was not joined back")
         if self.kind == "escapes":
             return SimpleNamespace(ok=False, code="cheat.outside_window", text="work outside the capture")
         self._tape = [(slot, self._answer(slot)) for group in groups for slot in group]
@@ -368,6 +370,7 @@ def _verified(kind: str, names: tuple[str, ...] = ("mine",), **job: Any) -> tupl
         event=lambda arm, code, text, **at: events.append((arm, code, text)),
         check=lambda arm, case, m, want, base, **on: checks.append({"arm": arm, "max": m.max, "base": base, **on}),
     )  # fmt: skip
+    session.base_of = functools.partial(Session.base_of, session)
     session.uncaptured = functools.partial(Session.uncaptured, session)  # the real one, on what it reads here
     arms = [Arm(name=n, source="", entry="", build_key="", is_baseline=n == "A") for n in ("A", "B")]
     hands: list[Any] = [Hand(arms[0]), Hand(arms[1], kind, names)]
@@ -435,6 +438,8 @@ def check_a_refused_capture_is_said_as_the_contract_asks() -> None:
     assert "late" in {c["probe"] for c in session.checks}
     assert _verified("syncs", graph="must")[0].events == [("B", "capture.sync", "a wait inside a call")]
     assert _verified("syncs", graph="never")[0].events == []
+    forked = ("B", "capture.unjoined", "a second stream was not joined back")
+    assert _verified("forks")[0].events == [forked], "whatever the contract says: events would not wait for it"
     assert _verified("escapes")[0].events == [("B", "cheat.outside_window", "work outside the capture")]
 
 

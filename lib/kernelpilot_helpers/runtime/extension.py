@@ -32,7 +32,7 @@ from .nvrtc import nvcc_version
 
 LOCK = "lock"
 STAMP = "kp_build_id.cpp"
-FIX = "fix: export KERNELPILOT_PYTHON=PYTHON  # a Python whose torch was built for CUDA"
+FIX = "fix: kernelpilot doctor  # this torch is not built for CUDA; KERNELPILOT_PYTHON takes another one"
 
 
 @suggests

@@ -33,7 +33,8 @@ def time_all(session: Session, nursery: Nursery) -> None:
     course = Course(session, nursery)
     cases = [c for c in session.cases if c.timed]
     contents = {c.case_id: Contents(session.frame, c) for c in cases}
-    plans(session, nursery, contents, course)
+    with session.lap("time.pilot"):
+        plans(session, nursery, contents, course)
     for case in cases:
         plan = session.plans[case.case_id]
         l2 = int(session.device.facts["l2_bytes"])
@@ -163,11 +164,13 @@ def _pair(session: Session, nursery: Nursery, course: Course, contents: dict[str
     looks, pair = Looks(session.nvml), course.number(p)
     workers: list[Worker] = []
     try:
-        workers += course.start(p)
-        for worker in workers:
-            worker.load()
+        with session.lap("time.start"):
+            workers += course.start(p)
+            for worker in workers:
+                worker.load()
         for case in [c for c in session.cases if c.timed]:
-            course.ahead(p)
+            with session.lap("time.ahead"):
+                course.ahead(p)
             _case(session, workers, case, contents[case.case_id], looks, pair)
         tenancy.still_alone(session.nvml, {w.pid for w in workers} | nursery.pids())
     finally:
@@ -183,7 +186,8 @@ def _case(
     session: Session, workers: list[Worker], case: Case, contents: Contents, looks: Looks, pair: int
 ) -> None:  # fmt: skip
     plan: Any = session.plans[case.case_id]
-    bench = GpuBench(session, workers, case, plan, contents, looks)
+    with session.lap("time.map"):
+        bench = GpuBench(session, workers, case, plan, contents, looks)
     try:
         for worker in workers:
             got = bench.captured.get(worker.arm.name)
@@ -191,8 +195,11 @@ def _case(
                 session.event(worker.arm.name, got.code, got.text, case_id=case.case_id, pair=pair)
                 raise worker.lost(f"{got.code}: {got.text}")
         looks.sample()
-        shots = bench.go(pair, workers[0].arm.name)
+        with session.lap("time.blocks"):
+            shots = bench.go(pair, workers[0].arm.name)
         looks.sample()
-        bench.judge(shots, pair)
+        with session.lap("time.judge"):
+            bench.judge(shots, pair)
     finally:
-        bench.close()
+        with session.lap("time.close"):
+            bench.close()

@@ -16,6 +16,10 @@ from .spec import Arm, Case, parse_arm, parse_case
 from .stats import Base, Measured, Want, summary, where
 
 
+UNJOINED = "capture.unjoined"
+"""Measured on an H200: timed by events, a kernel on a stream that is never joined cost only its launch."""
+
+
 class ArmDied(Exception):
     """An arm cannot go on; ``died`` holds the fields of ``raw.Died``."""
 
@@ -85,9 +89,10 @@ class Session:
     def uncaptured(self, arm: Arm, case_id: str, code: str, text: str, *, tested: bool) -> None:
         """A capture failed: a note, for events can time the calls, unless ``tested`` and the contract wants a graph.
 
+        Work that is not joined back is a fault whatever the contract wants: events would not wait for it, either.
         Any other code than ``capture.*``, a cheat say, is kept as it is, of every arm.
         """
-        must = self.job.get("graph", "may") == "must" and tested
+        must = tested and (self.job.get("graph", "may") == "must" or code == UNJOINED)
         if code.startswith("capture.") and not must:
             self.event(arm.name, "note.capture", f"{code}: {text}", case_id=case_id)
         else:
