@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,19 +12,20 @@ import pytest
 from tests import referee_sim
 
 MEASURES = (
-    "hostile/test_zoo",
-    "clients/",
+    "hostile/test_alone",
+    "clients/test_kernel_loop",
     "cli/test_end_to_end",
     "cli/test_help",
     "test_demo",
     "test_executors_local",
     "test_executors_task_python",
-    "test_runtime_arms",
-    "test_runtime_torch",
     "test_runtime_wire",
     "test_zoo_mends",
 )
 """Tests below ``tests/`` that carry the marker ``measures``."""
+
+JOBS = ("hostile/test_zoo", "test_runtime_arms", "test_runtime_torch")
+"""Tests that share the machine and run whole jobs on the CPU."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,6 +34,26 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if str(item.path.relative_to(here)).startswith(MEASURES):
             item.add_marker(pytest.mark.measures)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_core(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Give the jobs of each of several workers a core of their own.
+
+    The runtime puts its judge on the first core that it may use and the arms on the last: jobs of two workers would
+    wait for each other there.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    below = str(request.path.relative_to(Path(__file__).parent))
+    if not worker or not below.startswith(JOBS) or not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    allowed = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {sorted(allowed)[int(worker.removeprefix("gw")) % len(allowed)]})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 @pytest.fixture(autouse=True, scope="session")

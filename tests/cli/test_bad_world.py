@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,11 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from kernelpilot_helpers.__main__ import main
+from kernelpilot_helpers.cli import common
+from kernelpilot_helpers.executors.fake import FakeLab
+from tests import referee_sim
 
 
 def run(*argv: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
@@ -30,7 +36,6 @@ def run(*argv: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]
         ("artifacts/lineage.jsonl", ("ledger", "check")),
         ("artifacts/source-ideas.jsonl", ("ledger", "check")),
         ("artifacts/attempt-ledger.md", ("ledger", "render")),
-        ("src/add_rmsnorm/current", ("attempt", "-m", "x")),
         (".kernelpilot/repo.lock", ("ledger", "render")),
     ],
 )
@@ -42,6 +47,29 @@ def test_a_folder_where_a_file_should_be(repo: Path, path: str, argv: tuple[str,
     done = run(*argv, cwd=repo)
     assert done.returncode == 1, done.stderr
     assert "Traceback" not in done.stderr and "bug of ours" not in done.stderr and done.stderr + done.stdout
+
+
+@pytest.mark.parametrize(
+    ("speedup", "words"),
+    [
+        (0.5, "REGRESSED -50.0 % is recorded in artifacts/lineage.jsonl, but its evidence commit failed"),
+        (2.0, "src/add_rmsnorm/current: cannot be written: Is a directory"),
+    ],
+)
+def test_a_folder_where_the_link_to_the_best_version_should_be(
+    repo: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], speedup: float, words: str
+) -> None:
+    """The same for an attempt: its row is on record when the link cannot be moved, or its evidence not committed."""
+    (repo / "src/add_rmsnorm/current").unlink(missing_ok=True)
+    (repo / "src/add_rmsnorm/current").mkdir(parents=True)
+    monkeypatch.chdir(repo)
+    monkeypatch.setattr(common, "measuring_lab", lambda _: referee_sim.WithControls(FakeLab(speedup=speedup)))
+    assert main(["attempt", "-m", "x"]) == 1
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err and "bug of ours" not in said.err
+    assert words in said.err
+    rows = [json.loads(line) for line in (repo / "artifacts/lineage.jsonl").read_text().splitlines()]
+    assert "v001_fused" in [row.get("version") for row in rows]
 
 
 @pytest.mark.parametrize(
