@@ -24,6 +24,7 @@ class TimedOut(Exception):
     """No reply in time."""
 
 
+PEEK = socket.MSG_DONTWAIT | socket.MSG_PEEK
 SPINS = 20_000
 """Polls before sleeping: some ten milliseconds, longer than most blocks."""
 
@@ -100,7 +101,7 @@ class Caller:
         """Spin for a moment: a block takes about as long as this core would take to wake from sleep."""
         for _ in range(SPINS):
             try:
-                self.sock.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK)
+                self.sock.recv(1, PEEK)
             except BlockingIOError:
                 continue
             except OSError:
