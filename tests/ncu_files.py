@@ -9,6 +9,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from kernelpilot_helpers import ncu
+from kernelpilot_helpers.ncu import load
+from kernelpilot_helpers.ncu.model import RefusedInput
+from kernelpilot_helpers.ncu.report import Launch, Report
 
 GOLDEN = Path(__file__).parent / "golden" / "ncu"
 ID = ["ID", "Process ID", "Kernel Name", "Stream", "Block Size", "Grid Size", "Device", "CC"]
@@ -25,6 +28,25 @@ def digest(data: bytes, *, min_bytes: int | None = None) -> ncu.Digest:
     return ncu.digest(
         data, source=ncu.Input(name="x.csv", bytes=len(data), sha256="0" * 64), path="x.csv", min_bytes=min_bytes
     )
+
+
+def read(data: bytes) -> Report:
+    """Report of the bytes of one file of any form, under a neutral name."""
+    return load.read(data, name="x", sha256="0" * 64)
+
+
+def code(data: bytes) -> str:
+    """Refusal code of some bytes; empty when they hold a report."""
+    try:
+        read(data)
+    except RefusedInput as fault:
+        return fault.code
+    return ""
+
+
+def numbers(launch: Launch) -> dict[str, float | int | str]:
+    """Value or text of each metric."""
+    return {k: v.text if v.number is None else v.number for k, v in launch.metrics.items()}
 
 
 def rows_of(data: bytes) -> Rows:

@@ -61,7 +61,7 @@ def write_variant(repo: Path, slug: str, code: str) -> Path:
 
 def attempt(
     repo: Path, lab: Lab, variant: str | None = "fused", *, tier: str = "accept", again: bool = False,
-    max_pairs: int | None = 10, no_commit: bool = False,
+    max_pairs: int | None = 10, no_commit: bool = False, parent: str | None = None,
 ) -> attempts.Recorded:  # fmt: skip
     """One attempt with a fixed motivation."""
     request = attempts.Request(
@@ -71,6 +71,7 @@ def attempt(
         again=again,
         max_pairs=max_pairs,
         no_commit=no_commit,
+        parent=parent,
     )
     return attempts.attempt(repo, request, lab=WithControls(lab), clock=clock, say=quiet)
 

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
+
 import msgspec
 import pytest
 
 from kernelpilot_helpers import ncu, records
+from kernelpilot_helpers.errors import BadRecord, NewerFormat
+from kernelpilot_helpers.ncu import canonical, examine, facts_file, load, render
+from kernelpilot_helpers.ncu.report import Report, Rule, Session
 from tests import ncu_files as files
+from tests import ncu_made as made
 
 MICRO = {
     "copy_vec4": ("mem.dram_bw", "edit", "fewer-bytes"),
@@ -66,7 +73,10 @@ def test_numbers_carry_base_units_and_their_column() -> None:
     """Breaks when the row of units is not applied or the provenance is lost."""
     group = files.digest(files.capture("two-processes.raw.csv")).groups[1]
     assert group.kernel.startswith("copy_vec4")
-    assert group.evidence["duration"] == ncu.Reading(metric="gpu__time_duration.sum", value=534464.0, unit="ns")
+    duration = group.evidence["duration"]
+    assert (duration.metric, duration.value, duration.unit) == ("gpu__time_duration.sum", 534464.0, "ns")
+    assert (duration.file, duration.alias) == (0, 0)
+    assert duration.row is not None
     assert group.evidence["shared"].value == 1024.0  # printed as 1.024000 Kbyte/block
     assert group.duration_us == 534.464
     assert group.time_share == pytest.approx(0.534464 / (0.534464 + 1.918208), abs=1e-5)
@@ -83,7 +93,8 @@ def test_the_headline_is_the_group_with_most_to_win_not_the_first_or_the_longest
         "mem.bytes_in_flight",
     ]
     assert found.headline == 1
-    assert found.groups[0].next_step.kind == "stop"
+    assert found.groups[0].step_kind == "stop"
+    assert [g.next_step is not None for g in found.groups] == [False, True, False, False, False]
     assert sum(g.time_share or 0 for g in found.groups) == pytest.approx(1.0, abs=1e-5)
 
 
@@ -159,7 +170,7 @@ def test_a_specialised_kernel_is_never_told_to_raise_occupancy() -> None:
 def test_a_short_kernel_is_judged_and_flagged() -> None:
     """Breaks when a kernel below ten microseconds, where decoding lives, is muted."""
     found = files.digest(files.capture("gemm_small_m.raw.csv"))
-    assert found.next_step.family == "split-work"
+    assert found.next_step.family.startswith("split-")
     assert any("shorter than 10 us" in flag for flag in found.groups[0].flags)
 
 
@@ -228,3 +239,206 @@ def test_the_same_bytes_give_the_same_digest() -> None:
     """Breaks when a clock, a hash order or a random choice enters."""
     data = files.capture("multi-detailed.raw.csv")
     assert records.dump(files.digest(data)) == records.dump(files.digest(data))
+
+
+def _bytes(report: Report) -> bytes:
+    return examine.dump(examine.digest_of(report).digest)
+
+
+def test_canonical_bytes_have_sorted_keys_and_six_digits() -> None:
+    """Breaks when the record depends on the order of fields or on the last digits of a float."""
+    data = _bytes(made.times(123_456.789))
+    found = json.loads(data)
+    assert data == canonical.dump(found)
+    assert list(found) == sorted(found)
+    assert found["groups"][0]["evidence"]["duration"]["value"] == 123457.0
+    assert data == _bytes(made.times(123_456.789))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["smem_conflict.ncu-rep", "tail_wave.ncu-rep", "two-processes.ncu-rep", "graph.ncu-rep", "multi-detailed.raw.csv"],
+)
+def test_the_facts_alone_give_the_same_digest(name: str) -> None:
+    """Breaks when facts.json lacks something that the digest rests on: a gate could not recompute it."""
+    report = load.read(files.capture(name), name=name, sha256="0" * 64)
+    found = examine.digest_of(report)
+    facts = facts_file.record(report, found.derived, redactor=found.redactor)
+    again = facts_file.parse(canonical.dump(msgspec.to_builtins(facts)))
+    assert _bytes(again) == examine.dump(found.digest)
+
+
+def test_the_step_names_the_line_where_the_time_goes() -> None:
+    """Breaks when hotspots are found and the step still says "somewhere in the kernel", or every group has its own."""
+    name = "smem_conflict.ncu-rep"
+    found = examine.digest_of(load.read(files.capture(name), name=name, sha256="0" * 64)).digest
+    (group,) = found.groups
+    target = found.next_step.target
+    assert (target.file.rsplit("/", 1)[-1], target.line) == ("smem_conflict.cu", group.hotspots[0].line)
+    assert target.share == group.hotspots[0].share
+    assert f"smem_conflict.cu:{target.line}" in ncu.text(found)
+    assert group.hotspots[0].pc in ncu.markdown(found)
+    assert group.speed_of_light["memory_sol"].limiting.startswith("l1tex__")
+    assert group.roofline is not None
+    assert group.advice is not None
+
+
+def test_a_damaged_facts_file_is_an_error_by_name() -> None:
+    """Breaks when a facts.json without files, of a newer version or with absurd counts is a traceback."""
+    report = made.times(1e5)
+    found = examine.digest_of(report)
+    plain = msgspec.to_builtins(facts_file.record(report, found.derived, redactor=found.redactor))
+    with pytest.raises(BadRecord, match="names no file"):
+        facts_file.parse(canonical.dump({**plain, "files": []}))
+    with pytest.raises(NewerFormat):
+        facts_file.parse(canonical.dump({**plain, "version": 9}))
+    with pytest.raises(BadRecord, match="launches"):
+        facts_file.parse(canonical.dump({**plain, "launches": [{"id": 1}]}))
+    plain["launches"][0]["metrics"]["sm__throughput.avg.pct_of_peak_sustained_elapsed"] = [10**400, "%", 1, 0]
+    assert examine.digest_of(facts_file.parse(canonical.dump(plain))).digest.name == ncu.INSUFFICIENT
+
+
+def test_a_digest_with_no_step_or_with_two_is_not_shown() -> None:
+    """Breaks when a renderer shows a file's advice twice, or a digest without any."""
+    one = examine.digest_of(made.report([made.launch(1e5), made.launch(9e4, ix=1, kernel="other(int)")])).digest
+    assert render.one_step(one) == one.next_step
+    first, second = one.groups
+    held = first if first.next_step is not None else second
+    two = tuple(msgspec.structs.replace(g, next_step=held.next_step) for g in one.groups)
+    none = tuple(msgspec.structs.replace(g, next_step=None) for g in one.groups)
+    other = msgspec.structs.replace(one.next_step, what="something else")
+    for wrong in (
+        msgspec.structs.replace(one, groups=two),
+        msgspec.structs.replace(one, groups=none),
+        msgspec.structs.replace(one, next_step=other),
+    ):
+        for show in (ncu.text, ncu.markdown):
+            with pytest.raises(render.WrongSteps, match="exactly one next step"):
+                show(wrong)
+
+
+def test_names_of_people_and_machines_are_hidden_unless_kept() -> None:
+    """Breaks when a home folder, a host, a user or an address of the capture reaches a file that is committed."""
+    session = Session(host="gpu-box-7", command="/home/ada/run --to 10.1.2.3 --as ada", gpu="GPU A", cc="9.0")
+    rule = Rule(id="R", section="S", type="warning", title="t", text="see C:\\Users\\bob\\k.cu on gpu-box-7, /root/x")
+    report = made.report([made.launch(1e5, process="/home/ada/bin/run (1)", rules=(rule,))], session=session)
+    kept = examine.digest_of(report, keep_paths=True)
+    found = examine.digest_of(report)
+    facts = facts_file.record(report, found.derived, redactor=found.redactor)
+    for text in (examine.dump(found.digest).decode(), canonical.dump(msgspec.to_builtins(facts)).decode(),
+                 ncu.text(found.digest), ncu.markdown(found.digest)):  # fmt: skip
+        assert [w for w in ("ada", "gpu-box-7", "10.1.2.3", "bob", "/root") if w in text] == []
+    assert "~/run --to [ip] --as [user]" in examine.dump(found.digest).decode()
+    assert "/home/ada/run --to 10.1.2.3" in examine.dump(kept.digest).decode()
+
+
+def test_a_name_that_looks_like_a_version_or_a_scope_is_no_address() -> None:
+    """Breaks when versions, C++ scopes or metric names are hidden."""
+    text = "ncu 2025.3.1.0, driver 580.65.06, a::b::c::d<ns::e>, smsp__inst_executed.sum, @P0 BRA"
+    assert examine.redactor_of(made.times(1e5)).text(text) == text
+
+
+def test_a_slow_first_launch_is_a_warm_up_and_counts_in_the_time() -> None:
+    """Breaks when a warm-up is dropped, stands for its group, or makes steady launches look uneven."""
+    (group,) = examine.digest_of(made.times(300_000.0, 100_000.0, 101_000.0, 102_000.0)).digest.groups
+    assert (group.warm_up, group.launches, group.duration_us, group.total_us) == (True, 4, 101.0, 603.0)
+    assert [f for f in group.flags if "times in duration" in f] == []
+    (uneven,) = examine.digest_of(made.times(300_000.0, 100_000.0, 250_000.0)).digest.groups
+    assert not uneven.warm_up
+    assert any("differ 3.0 times in duration" in f for f in uneven.flags)
+
+
+def test_launches_of_another_class_are_told() -> None:
+    """Breaks when a kernel whose bottleneck depends on its data gets one confident class."""
+    tensor = {f"sm__pipe_tensor_cycles_active{made.PCT}": 90.0, f"sm__throughput{made.PCT}": 90.0}
+    launches = [made.launch(1e5), made.launch(1.05e5, ix=1), made.launch(1.1e5, ix=2, metrics=tensor)]
+    (group,) = examine.digest_of(made.report(launches)).digest.groups
+    assert any("exec.tensor_bound: it depends on data" in f for f in group.flags)
+
+
+def test_process_device_and_registers_keep_groups_apart() -> None:
+    """Breaks when two GPUs, processes or builds of one kernel are averaged."""
+    other = {"launch__registers_per_thread": 64}
+    launches = [
+        made.launch(1e5),
+        made.launch(1e5, ix=1, process="2"),
+        made.launch(1e5, ix=2, device="1"),
+        made.launch(1e5, ix=3, metrics=other),
+        made.launch(1e5, ix=4, kernel="void  scale(float *)"),
+    ]
+    assert sorted(g.launches for g in examine.digest_of(made.report(launches)).digest.groups) == [1, 1, 1, 2]
+
+
+def test_the_last_few_percent_are_one_bucket() -> None:
+    """Breaks when two hundred tiny kernels fill the page, or their time is lost."""
+    big = [made.launch(1e6, ix=ix, kernel=f"big{ix}(int)") for ix in range(10)]
+    tiny = [made.launch(1e3, ix=10 + ix, kernel=f"tiny{ix}(int)") for ix in range(50)]
+    found = examine.digest_of(made.report([*big, *tiny])).digest
+    assert len(found.groups) == 10
+    assert found.other is not None
+    assert (found.other.groups, found.other.launches) == (50, 50)
+    assert found.other.time_share == pytest.approx(0.05 / 10.05, rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["range", "graph"])
+def test_a_range_is_one_workload_without_claims_about_kernels(kind: str) -> None:
+    """Breaks when the figures of many kernels are called one kernel's bottleneck."""
+    found = examine.digest_of(made.report([made.launch(1e5, kind=kind, kernel=kind, grid="", block="")])).digest
+    assert (found.name, found.next_step.kind, found.next_step.family) == (ncu.INSUFFICIENT, "capture", "kernels-apart")
+
+
+def test_nvidias_rules_cost_confidence_where_they_disagree_and_cap_the_bound() -> None:
+    """Breaks when a disagreement is silent, or an estimate of a part is taken for one of the kernel."""
+    plain = examine.digest_of(made.times(1e5)).digest.groups[0]
+    against = Rule(
+        id="SOLBottleneck", section="SpeedOfLight", type="warning", title="High Compute Throughput", text="t"
+    )
+    given = examine.digest_of(made.times(1e5, rules=(against,))).digest.groups[0]
+    ranks = {"high": 3, "medium": 2, "low": 1, "none": 0}
+    assert ranks[given.confidence] <= ranks[plain.confidence]
+    assert given.advice is not None
+    assert given.advice.disagrees == ("SOLBottleneck: High Compute Throughput",)
+    assert any("NVIDIA's rules name another bottleneck" in f for f in given.flags)
+    assert plain.advice is None
+
+
+def test_the_parent_is_compared_on_the_first_screen() -> None:
+    """Breaks when what an edit moved is not beside the next step."""
+    found = examine.digest_of(made.times(90_000.0), parent=made.times(100_000.0)).digest
+    assert found.parent is not None
+    assert found.parent.verdict == "improved"
+    assert "parent   improved: time -10.0 %" in ncu.text(found)
+    assert "| Duration (`gpu__time_duration.sum`) | 100.0 us | 90.0 us | -10.0 % |" in ncu.markdown(found)
+
+
+def test_bytes_and_time_stand_beside_what_the_case_needs() -> None:
+    """Breaks when 80 % of DRAM looks good while twice the least bytes are moved."""
+    given = ncu.Given(min_bytes=500_000_000, floor_us=40.0, case="b8")
+    screen = ncu.text(examine.digest_of(made.times(100_000.0), given=given).digest)
+    assert "40% of the size-matched floor of 40.0 us; 953.7 MiB through DRAM, 2.00 times the least" in screen
+    assert "case     b8, 100.0 us isolated" in screen
+
+
+def test_a_report_without_launches_is_refused_by_name() -> None:
+    """Breaks when a session page alone is a traceback or an empty digest."""
+    with pytest.raises(ncu.RefusedInput, match="holds no launch"):
+        examine.digest_of(dataclasses.replace(made.times(1e5), launches=()))
+
+
+def test_cold_caches_are_said_of_a_report_that_tells_them() -> None:
+    """Breaks when cold-cache figures explain a hot benchmark without a word, or known settings are called unknown."""
+    flags = examine.digest_of(made.times(1e5)).digest.flags
+    assert examine.COLD in flags
+    assert [f for f in flags if "does not say how clocks" in f] == []
+    silent = dataclasses.replace(made.times(1e5), session=Session())
+    assert [f for f in examine.digest_of(silent).digest.flags if "does not say how clocks" in f] != []
+
+
+def test_many_launches_of_a_tiny_kernel_are_one_problem() -> None:
+    """Breaks when the number of launches of a group does not reach the rule about it."""
+    names = ("sm__throughput", "gpu__compute_memory_throughput", "gpu__dram_throughput", "sm__issue_active")
+    idle = {f"{name}{made.PCT}": 2.0 for name in names}
+    few, many = (examine.digest_of(made.times(*[3_000.0] * count, metrics=idle)).digest for count in (2, 40))
+    assert many.name == "launch.many_small"
+    assert few.name != "launch.many_small"
+    assert many.groups[0].launches == 40

@@ -14,7 +14,8 @@ from kernelpilot_helpers.ncu import quantity, raw
 from kernelpilot_helpers.ncu.decide import decide
 from kernelpilot_helpers.ncu.facts import gather
 from kernelpilot_helpers.ncu.metrics import ROLES, Readings, wanted
-from kernelpilot_helpers.ncu.model import RANK, Launch
+from kernelpilot_helpers.ncu.model import RANK
+from kernelpilot_helpers.ncu.report import Launch
 from kernelpilot_helpers.ncu.validity import doubts
 from tests import ncu_files as files
 
@@ -92,17 +93,18 @@ def test_a_decimal_comma_changes_nothing(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_metric_never_turns_into_a_sure_wrong_class(name: str) -> None:
     """Breaks when an absent metric counts as 0, or a rule is passed over whose numbers are missing."""
-    export = raw.parse(files.capture(f"{name}.raw.csv"))
+    report = raw.parse(files.capture(f"{name}.raw.csv"), name="x.csv", sha256="")
     rng = random.Random(3)
-    for launch in export.launches:
-        was = verdict(launch, export.locale)
-        columns = sorted(launch.cells)
+    for launch in report.launches:
+        was = verdict(launch, report.locale)
+        used = {k: v for k, v in launch.metrics.items() if wanted(k)}
+        columns = sorted(used)
         drops = [set(spec[1:]) for spec in ROLES.values()]
         drops += [{column} for column in columns]
         drops += [set(rng.sample(columns, rng.randint(2, len(columns) - 1))) for _ in range(60)]
         for drop in drops:
-            left = {k: v for k, v in launch.cells.items() if k not in drop}
-            name_now, sure = verdict(dataclasses.replace(launch, cells=left), export.locale)
+            left = {k: v for k, v in used.items() if k not in drop}
+            name_now, sure = verdict(dataclasses.replace(launch, metrics=left), report.locale)
             assert name_now == was[0] or sure in ("low", "none"), sorted(drop)[:5]
             assert name_now != was[0] or RANK[sure] <= RANK[was[1]], sorted(drop)[:5]
 

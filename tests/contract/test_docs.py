@@ -87,10 +87,13 @@ def test_every_format_stands_in_the_changelog_with_its_version_and_has_a_page() 
         text = path.read_text()
         for name in re.findall(r'"(kernelpilot\.[a-z-]+)"', text):
             found.setdefault(name, 1)
+        own = re.search(r'^FORMAT = "(kernelpilot\.[a-z-]+)"$.*?^VERSION = (\d+)$', text, re.MULTILINE | re.DOTALL)
+        if own:
+            found[own[1]] = int(own[2])
     changelog = (ROOT / "CHANGELOG.md").read_text()
     pages = "\n".join(p.read_text() for p in (ROOT / "docs/formats").glob("*.md"))
     assert found
-    assert sorted(n for n in found if f"`{n}` 1" not in changelog) == []
+    assert sorted(n for n, version in found.items() if f"`{n}` {version}" not in changelog) == []
     assert sorted(n for n in found if n not in pages) == []
 
 

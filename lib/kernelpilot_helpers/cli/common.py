@@ -65,6 +65,17 @@ def measuring_lab(repo: Path, *, need_lock: bool = True) -> Any:
     return lab
 
 
+def profile_stage(repo: Path) -> Any:
+    """Where this machine profiles: the task's Python and the device lock of the measuring commands.
+
+    Raises as ``measuring_lab``.
+    """
+    from kernelpilot_helpers import proc
+    from kernelpilot_helpers.executors import profile_stage as stages
+
+    return stages.LocalStage(measuring_lab(repo).python, proc.cache_dir() / "gpu-device.lock")
+
+
 def task_argv(repo: Path | None) -> tuple[str, ...] | None:
     """``KERNELPILOT_PYTHON``, else ``.kernelpilot/local.toml`` of the repo; None when neither is set."""
     from kernelpilot_helpers import proc

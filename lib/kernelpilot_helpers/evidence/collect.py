@@ -16,7 +16,7 @@ from kernelpilot_helpers.attempt.job import JobCase
 from kernelpilot_helpers.attempt.resolve import resolve
 from kernelpilot_helpers.contract.model import Case, Contract, Lock
 from kernelpilot_helpers.errors import KernelPilotError, Refused
-from kernelpilot_helpers.evidence import files, git_facts, loop, run_facts
+from kernelpilot_helpers.evidence import digests, files, git_facts, loop, run_facts
 from kernelpilot_helpers.evidence.model import MISSING, Evidence, GitFacts, LoopFacts, TuningFacts
 from kernelpilot_helpers.evidence.tuning import collect_tuning
 from kernelpilot_helpers.ledger import Idea, Row
@@ -88,6 +88,7 @@ def collect(root: Path, *, audit: Audit, tuning: Tuning | None = None) -> Eviden
         base_contract=_base_contract(root, newest, base),
         sources=files.texts(root, (path for path, _ in files.walk(root, f"src/{task}/variants"))) if task else {},
         task=task,
+        digests=digests.collect(root),
     )
 
 

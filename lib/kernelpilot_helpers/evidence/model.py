@@ -11,6 +11,7 @@ from kernelpilot_helpers.benchmark import Bench
 from kernelpilot_helpers.contract.model import Case, Contract, Lock
 from kernelpilot_helpers.correctness import Verification
 from kernelpilot_helpers.dispatcher import Table
+from kernelpilot_helpers.evidence.digest_facts import DigestFacts
 from kernelpilot_helpers.evidence.gpu_run import GpuRun
 from kernelpilot_helpers.ledger import Idea, Row
 from kernelpilot_helpers.records import Fault
@@ -154,6 +155,8 @@ class RunFacts:
     recheck_share: float = 0.0
     """Share of timed blocks whose outputs were compared; 0 when the job does not time."""
     gpu: GpuRun = GpuRun()  # noqa: RUF009 - frozen
+    inventory: Mapping[tuple[str, str], tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    """(arm, case) -> (kernel, launches) of one watched call."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -207,3 +210,5 @@ class Evidence:
     """Repo-relative path -> text of every file below the variants folder, as it is in the worktree."""
     task: str = ""
     """Folder below ``src/``; empty when neither the contract nor the repo says."""
+    digests: tuple[DigestFacts, ...] = ()
+    """Every folder below ``artifacts/profile-digests/`` that holds a digest."""

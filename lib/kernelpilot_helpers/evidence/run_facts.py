@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kernelpilot_helpers import benchmark, correctness, records
-from kernelpilot_helpers.attempt.raw import FigureTime, GpuLook, Residency
+from kernelpilot_helpers.attempt.raw import FigureTime, GpuLook, KernelUse, Residency
 from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.evidence import files
 from kernelpilot_helpers.evidence.gpu_run import GpuRun
@@ -63,6 +63,7 @@ class _Raw(msgspec.Struct, kw_only=True):
     figures: tuple[FigureTime, ...] = ()
     residency: tuple[Residency, ...] = ()
     gpu: tuple[GpuLook, ...] = ()
+    inventory: tuple[KernelUse, ...] = ()
 
 
 def collect(root: Path) -> dict[str, RunFacts]:
@@ -99,7 +100,16 @@ def load(folder: Path) -> RunFacts:
         seeds=job.verify.seeds if job and job.verify else 0,
         recheck_share=job.time.recheck_share if job and job.time else 0.0,
         gpu=GpuRun(figures=raw.figures, residency=raw.residency, looks=raw.gpu) if raw else GpuRun(),
+        inventory=_inventory(raw.inventory) if raw else {},
     )
+
+
+def _inventory(uses: tuple[KernelUse, ...]) -> dict[tuple[str, str], tuple[tuple[str, int], ...]]:
+    found: dict[tuple[str, str], tuple[tuple[str, int], ...]] = {}
+    for use in uses:
+        key = use.arm, use.case_id
+        found[key] = (*found.get(key, ()), (use.name, use.count))
+    return found
 
 
 def _part(path: Path, kind: type[T], problems: list[str]) -> T | None:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from kernelpilot_helpers.evidence.model import MISSING, Evidence
-from kernelpilot_helpers.gate import course, rules_later, rules_lineage, rules_loop, rules_measure, rules_repo
+from kernelpilot_helpers.gate import (
+    course,
+    rules_later,
+    rules_lineage,
+    rules_loop,
+    rules_measure,
+    rules_profile,
+    rules_repo,
+)
 from kernelpilot_helpers.gate.done import done
 from kernelpilot_helpers.gate.final_rules import FINAL_RULES
 from kernelpilot_helpers.gate.model import Course, Done, Finding, NotEvaluated, Report, Rule
@@ -17,6 +25,7 @@ RULES: tuple[Rule, ...] = tuple(
             *rules_repo.RULES,
             *rules_lineage.RULES,
             *rules_measure.RULES,
+            *rules_profile.RULES,
             *rules_loop.RULES,
             *course.RULES,
             *rules_later.RULES,

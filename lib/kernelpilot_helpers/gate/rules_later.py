@@ -11,10 +11,6 @@ from kernelpilot_helpers.gate.model import NotEvaluated, Rule, Severity
 from kernelpilot_helpers.policy import Policy
 
 LATER: tuple[tuple[str, str, Severity, str], ...] = (
-    ("14", "baseline profile decision", "block", "profile digests are not read as evidence yet"),
-    ("15", "profile triggers", "block", "profile digests are not read as evidence yet"),
-    ("17", "digest complete and true", "block", "profile digests are not read as evidence yet"),
-    ("18", "one next step, answered", "repair", "profile digests are not read as evidence yet"),
     ("20", "do not reread", "repair", "rereading is refused when an idea is noted; readings are not recorded yet"),
 )
 

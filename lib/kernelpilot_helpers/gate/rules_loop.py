@@ -19,6 +19,8 @@ TENSOR_CORE = ("gemm", "attention", "moe")
 """Kinds of kernel that stand or fall with the tensor cores."""
 PAPERS = ("28", "33")
 """Rules whose findings lie in what the worker writes about a round: they ask for no narrower one."""
+AT_LIMIT = "none.at_limit"
+"""Class of a digest whose kernel is near the roof that limits it."""
 NARROW = ("milestone", "reset", "bring-up")
 
 
@@ -133,10 +135,12 @@ def plateau(evidence: Evidence, policy: Policy) -> Iterator[Found]:
 
 
 def exhausted(evidence: Evidence, policy: Policy) -> Iterator[Found]:
-    """Input: a digest of the roof beside a stop decision that says "exhausted"; digests are not evidence yet."""
+    """Input: a digest of the selected version that is at its roof, beside a stop decision that says "exhausted"."""
     rows = epoch_rows(evidence)
     said = [row for row in rows if facts.word(row) == facts.STOP and "exhausted" in row.reason.lower()]
-    if said:
+    tree = facts.best_of(evidence).tree if said else ""
+    mine = [d for d in evidence.digests if d.real and not d.faults and d.profile and d.profile.tree == tree]
+    if said and not any(d.name == AT_LIMIT for d in mine):
         raise NotEvaluated(f"{said[-1].version} says exhausted; no digest shows {policy.near_peak:.0%} of the roof yet")
     yield from ()
 

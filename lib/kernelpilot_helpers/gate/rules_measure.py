@@ -1,4 +1,4 @@
-"""Rules over the runs: profiled only when correct, verified on all of W, timed completely, comparable, bounded."""
+"""Rules over the runs: verified on all of W, timed completely, comparable, bounded."""
 
 from __future__ import annotations
 
@@ -14,23 +14,12 @@ from kernelpilot_helpers.ledger import Row
 from kernelpilot_helpers.policy import Policy
 from kernelpilot_helpers.units import geomean
 
-DIGESTS = "artifacts/profile-digests/"
 RUNS = "artifacts/runs/"
 ENVIRONMENT = ("python", "cpu", "machine", "boot_id", "framework")
 """Fields of a run's environment that must say something."""
 BOOKING = ("boot_id", "framework", "framework_version", "python", "cpu", "machine", "gpu_uuid", "driver", "compiler")
 """Fields that must be equal in measurements that are judged together."""
 AGAIN = 'kernelpilot attempt {variant} --again --motivation "recheck"'
-
-
-def profiled(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
-    """Input: folders below artifacts/profile-digests/, each named by the version it speaks of."""
-    correct = {r.version for r in evidence.rows if r.kind == "baseline" or r.verdict not in (None, "WRONG", "BROKEN")}
-    named = {path.removeprefix(DIGESTS).split("/")[0] for path in evidence.sizes if path.startswith(DIGESTS)}
-    for version in sorted(name for name in named if name != "README.md"):
-        if version not in correct:
-            fix = f"git rm -r {DIGESTS}{version}  # or attempt {version} until it is correct"
-            yield f"{DIGESTS}{version}", "a profile of a version that no row shows correct", fix
 
 
 def _timed(evidence: Evidence) -> Iterator[tuple[Row, RunFacts]]:
@@ -134,7 +123,6 @@ def bounded(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG
 
 
 RULES: tuple[Rule, ...] = (
-    Rule(id="16", title="only correct versions are profiled", severity="repair", phase="always", check=profiled),
     Rule(id="21", title="correctness covers W", severity="block", phase="always", check=covered),
     Rule(id="22", title="benchmark record is complete", severity="block", phase="always", check=complete),
     Rule(id="23", title="only comparable numbers", severity="block", phase="always", check=comparable),

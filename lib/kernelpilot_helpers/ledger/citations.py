@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from kernelpilot_helpers.ledger.model import Motivation
 
 DIGESTS = "artifacts/profile-digests/"
-COMMON = ("digest.json", "digest.md", "README.md")
+COMMON = ("digest.json", "digest.md", "facts.json", "profile.json", "report.ncu-rep", "README.md")
 """Names that every digest has or none is: they say nothing of which one is meant."""
 
 
@@ -27,6 +27,16 @@ def digest_ids(paths: Iterable[str]) -> frozenset[str]:
         name, dot, _ = parts[-1].rpartition(".")
         out |= {name} if dot and parts[-1] not in COMMON else set()
     return frozenset(out)
+
+
+def names(cited: str, subject: str, case_id: str) -> bool:
+    """Whether a citation is of the digest of this version and case: by both, by one of them, or by a file of it.
+
+    >>> [names(said, "v001_x", "m1") for said in ("v001_x/m1", "v001_x", "m1", "v001_x/m1/digest.md", "v002_x", "")]
+    [True, True, True, True, False, False]
+    """
+    bare = cited.removeprefix(DIGESTS).rstrip("/")
+    return bare in (subject, case_id) or f"{bare}/".startswith(f"{subject}/{case_id}/")
 
 
 def unknown(cited: Motivation, *, keys: Collection[str], digests: Collection[str]) -> tuple[str, ...]:

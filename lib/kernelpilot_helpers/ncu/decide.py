@@ -4,28 +4,55 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from kernelpilot_helpers.ncu import limits, rules_execution, rules_launch, rules_memory
+from kernelpilot_helpers.ncu import (
+    limits,
+    rules_execution,
+    rules_latency,
+    rules_launch,
+    rules_memory,
+    rules_waste,
+)
 from kernelpilot_helpers.ncu.facts import Facts
 from kernelpilot_helpers.ncu.model import INSUFFICIENT, Confidence, Rejected
 from kernelpilot_helpers.ncu.verdict import Answer, Hit, No
 
+if TYPE_CHECKING:
+    from kernelpilot_helpers.ncu.advice import Agreement
+
 Rule = Callable[[Facts], Answer]
 FIRST: tuple[Rule, ...] = (rules_launch.partial_warp, rules_launch.grid_small)
-WASTE: tuple[Rule, ...] = (rules_memory.smem_conflict, rules_memory.spill, rules_memory.uncoalesced)
+UNEVEN: tuple[Rule, ...] = (rules_launch.tail, rules_launch.imbalance)
+WASTE: tuple[Rule, ...] = (
+    rules_waste.remote, rules_waste.smem_conflict, rules_waste.spill, rules_waste.uncoalesced,
+    rules_waste.partial_store, rules_waste.atomics,
+)  # fmt: skip
 ORDER: Mapping[str, tuple[Rule, ...]] = {
     "memory": (
-        *FIRST, rules_execution.tensor_bound, *WASTE, rules_memory.partial_store, rules_memory.atomics,
-        rules_memory.bandwidth,
+        *FIRST, rules_execution.tensor_bound, *UNEVEN, *WASTE, rules_memory.bandwidth,
     ),
-    "compute": (*FIRST, rules_execution.tensor_bound, rules_execution.divergence, rules_execution.pipe_bound),
+    "compute": (
+        *FIRST, rules_execution.tensor_bound, *UNEVEN, rules_execution.divergence, rules_execution.tensor_missing,
+        rules_execution.pipe_bound,
+    ),
+    "balanced": (
+        *FIRST, rules_execution.tensor_bound, *UNEVEN, *WASTE, rules_execution.divergence,
+        rules_execution.tensor_missing, rules_execution.pipe_bound,
+    ),
     "latency": (
-        *FIRST, rules_launch.tail, rules_launch.imbalance, *WASTE, rules_execution.divergence, rules_memory.atomics,
-        rules_execution.occupancy, rules_execution.stalled,
+        *FIRST, *UNEVEN, rules_waste.remote, rules_waste.smem_conflict, rules_waste.spill, rules_waste.uncoalesced,
+        rules_execution.divergence, rules_waste.partial_store, rules_waste.atomics, rules_latency.occupancy,
+        rules_latency.stalled,
     ),
     "unknown": (),
 }  # fmt: skip
 """Waste comes before the symptom that it causes; stalls come last, and only where no unit is busy."""
+_SAME = {
+    "memory_sol": "busy", "dram_sol": "busy", "l2_sol": "busy", "l1_sol": "busy", "lsu_wavefronts": "busy",
+    "limiting_memory": "part", "sm_sol": "compute", "limiting_sm": "compute", "waves_exact": "waves",
+}  # fmt: skip
+"""Roles that are one measurement under several names count once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,12 +66,17 @@ class Decision:
     """Roles whose absence left an earlier rule open; with them the answer may be another one."""
 
 
-def decide(facts: Facts, doubts: tuple[str, ...]) -> Decision:
-    """Exactly one class. With a rule left open before it, the class has low confidence at most."""
+def decide(facts: Facts, doubts: tuple[str, ...], *, agreement: Agreement | None = None, launches: int = 1) -> Decision:
+    """Exactly one class.
+
+    A class that is found behind a rule left open stands only where it holds whatever that rule would say, and then
+    with low confidence; else the class is ``none.insufficient`` and the next step is the capture that decides.
+    ``launches``: how many the group has. ``agreement``: of NVIDIA's own rules with the class, where it is known.
+    """
     rejected: list[Rejected] = []
     open_roles: dict[str, None] = {}
     hit: Hit | None = None
-    for rule in ORDER[facts.regime]:
+    for rule in _order(facts, launches):
         answer = rule(facts)
         if isinstance(answer, Hit):
             hit = answer
@@ -56,32 +88,55 @@ def decide(facts: Facts, doubts: tuple[str, ...]) -> Decision:
             rejected.append(Rejected(name=answer.name, why=why, unknown=True))
             open_roles.update(dict.fromkeys(answer.missing))
     undecided = tuple(open_roles)
+    if hit is not None and undecided and not hit.sure:
+        rejected.append(Rejected(name=hit.name, why=f"likely, but not certain: {hit.why}", unknown=True))
+        hit = None
     if hit is None:
         return Decision(
-            hit=_nothing(facts, undecided), confidence="none", rejected=tuple(rejected), undecided=undecided
+            hit=_nothing(facts, undecided, rejected), confidence="none", rejected=tuple(rejected), undecided=undecided
         )
-    return Decision(
-        hit=hit,
-        confidence=_confidence(facts, hit, doubts, left_open=bool(undecided)),
-        rejected=tuple(rejected),
-        undecided=undecided,
-    )
+    confidence = _confidence(facts, hit, doubts, left_open=bool(undecided), agreement=agreement)
+    return Decision(hit=hit, confidence=confidence, rejected=tuple(rejected), undecided=undecided)
 
 
-def _confidence(facts: Facts, hit: Hit, doubts: tuple[str, ...], *, left_open: bool) -> Confidence:
-    families = [role for role in hit.supports if role in facts.readings.found]
-    lost = (not hit.clear) + (len(families) < 2) + bool(hit.contradicts) + bool(doubts)
+def _order(facts: Facts, launches: int) -> tuple[Rule, ...]:
+    if facts.regime == "unknown":
+        return ()
+    if facts.readings.launch.kind != "kernel":
+        return (rules_launch.range_gap,)
+
+    def many(of: Facts) -> Answer:
+        return rules_launch.many_small(of, launches)
+
+    first = (many,) if launches > 1 else ()
+    return (*first, *ORDER["balanced" if facts.balanced and facts.regime == "compute" else facts.regime])
+
+
+def _confidence(
+    facts: Facts, hit: Hit, doubts: tuple[str, ...], *, left_open: bool, agreement: Agreement | None
+) -> Confidence:
+    """High: a clear margin, two independent kinds of evidence, no doubt, NVIDIA's rule silent or of one mind."""
+    families = {_SAME.get(role, role) for role in hit.supports if role in facts.readings.found}
+    against = bool([r for r in hit.contradicts if r in facts.readings.found])
+    other = agreement is not None and bool(agreement.disagrees)
+    lost = (not hit.clear) + (len(families) < 2) + against + bool(doubts) + other
     if lost >= 2 or hit.weak or left_open:
         return "low"
     return "medium" if lost else "high"
 
 
-def _nothing(facts: Facts, undecided: tuple[str, ...]) -> Hit:
+def _nothing(facts: Facts, undecided: tuple[str, ...], rejected: list[Rejected]) -> Hit:
     missing = [role for role, value in (("sm_sol", facts.sm), ("memory_sol", facts.memory)) if value is None]
     if missing:
         why = f"the file holds no {' and no '.join(missing)}: no bottleneck can be named without both"
+    elif facts.readings.launch.kind != "kernel":
+        why = (
+            f"a {facts.readings.launch.kind} is several kernels measured as one, and its SMs are not idle between them"
+        )
     elif undecided:
+        likely = [r.name for r in rejected if r.why.startswith("likely")]
         why = f"no rule can be decided without {', '.join(undecided)}"
+        why += f"; {likely[-1]} is likely but not certain" if likely else ""
     else:
         why = f"no unit is above {limits.BUSY:.0f} % and no rule of waste, launch or latency holds"
     return Hit(name=INSUFFICIENT, why=why, bound=1.0 - facts.highest / 100, clear=False, supports=())

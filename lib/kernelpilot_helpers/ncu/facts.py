@@ -5,18 +5,19 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from kernelpilot_helpers.ncu import limits
+from kernelpilot_helpers.ncu import constituents, design, fit, limits, said, traffic
 from kernelpilot_helpers.ncu.metrics import Readings
 
-LIMITERS = {
-    "registers": "limit_registers",
-    "shared memory": "limit_shared",
-    "warps": "limit_warps",
-    "blocks": "limit_blocks",
-    "barriers": "limit_barriers",
-}
 WAITING = frozenset({"long_scoreboard", "lg_throttle", "drain"})
 SHARED_WAITING = frozenset({"short_scoreboard", "mio_throttle", "lg_throttle"})
+_TIERS = (
+    ("remote", r"lts__d_sectors_fill_sysmem|syslts__|pcie__|nvl"),
+    ("atomics", r"lts__d_atomic"),
+    ("dram", r"dram__|fbpa__|lts__d_sectors_fill_device"),
+    ("l2", r"lts__|ltc__|l1tex__m_"),
+    ("l1", r"l1tex__"),
+)
+"""What a part of the memory figure belongs to; ``l1tex__m_`` is the way between L1 and L2."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,11 +27,11 @@ class Facts:
     readings: Readings
     sm: float | None
     memory: float | None
-    estimated: tuple[str, ...]
-    """Speed-of-light figures that had to be taken from their parts."""
     pipes: dict[str, float]
     stalls: dict[str, float]
     top_stall: str
+    told_pipe: tuple[str, float] | None = None
+    """The busiest pipe as one of NVIDIA's rules names it, where the file has no pipes itself."""
 
     def get(self, role: str) -> float | None:
         """A role's value."""
@@ -51,6 +52,18 @@ class Facts:
         return "memory" if self.memory >= self.sm else "compute"
 
     @property
+    def balanced(self) -> bool:
+        """Both sides are busy, and close to each other."""
+        if self.sm is None or self.memory is None or min(self.sm, self.memory) < limits.BUSY:
+            return False
+        return abs(self.sm - self.memory) < limits.BALANCED
+
+    @property
+    def broken_down(self) -> bool:
+        """Whether the file names the parts of the memory figure: any set of sections does, a list of metrics not."""
+        return constituents.limiting(self.readings.launch, "memory") is not None
+
+    @property
     def l1(self) -> float | None:
         """The busiest of the L1 and load/store figures that are percent of elapsed time."""
         known = [v for v in (self.get("l1_sol"), self.get("lsu_wavefronts")) if v is not None]
@@ -58,13 +71,20 @@ class Facts:
 
     @property
     def tier(self) -> str:
-        """The memory level that makes the memory figure: ``dram``, ``l2``, ``l1`` or ``unknown``."""
+        """What makes the memory figure: ``dram``, ``l2``, ``l1``, ``atomics``, ``remote`` or ``unknown``."""
+        named = constituents.limiting(self.readings.launch, "memory")
+        if named is not None:
+            self.readings.keep("limiting_memory", named[0], named[1], "%")
+            found = next((tier for tier, pattern in _TIERS if re.match(pattern, named[0])), "")
+            if found:
+                return found
         dram, l2, l1 = self.get("dram_sol"), self.get("l2_sol"), self.l1
         if self.memory is None or dram is None:
             return "unknown"
         if dram >= self.memory - limits.SAME_TIER:
             return "dram"
-        if l2 is None or l1 is None:
+        l1 = l1 if l1 is not None else self.get("l1_active")
+        if l2 is None or l1 is None or max(l1, l2) < self.memory - limits.MARGIN:
             return "unknown"
         return "l1" if l1 >= l2 else "l2"
 
@@ -73,6 +93,8 @@ class Facts:
         """Whether the kernel uses tensor cores or bulk copies on purpose; None when that cannot be seen."""
         tensor, tma = self.get("tensor"), self.get("tma")
         if (tensor or 0.0) > limits.TENSOR_USED or (tma or 0.0) > 0.0:
+            return True
+        if design.opcodes(self.readings.launch, design.BULK):
             return True
         old = re.fullmatch(r"[1-8]\.\d", self.readings.launch.cc) is not None
         return False if tensor is not None and (tma is not None or old) else None
@@ -87,94 +109,74 @@ class Facts:
 
     def occupancy_limiter(self) -> str:
         """What allows the fewest blocks on an SM (ties together); empty when a limit is missing."""
-        known = {name: self.get(role) for name, role in LIMITERS.items() if role != "limit_barriers"}
-        present = {name: v for name, v in known.items() if v is not None}
-        if len(present) < len(known):
-            return ""
-        least = min(present.values())
-        return " and ".join(name for name, v in present.items() if v == least)
+        return fit.limiter(self.readings)
 
     def block_threads(self) -> float | None:
         """Threads of a block, from the launch column or the metric."""
-        return self._product(self.readings.launch.block, "block")
+        return fit.product(self.readings, self.readings.launch.block, "block")
 
     def grid_blocks(self) -> float | None:
         """Blocks of the grid, from the launch column or the metric."""
-        return self._product(self.readings.launch.grid, "grid")
+        return fit.product(self.readings, self.readings.launch.grid, "grid")
 
-    def _product(self, text: str, role: str) -> float | None:
-        sizes = re.findall(r"\d+", text)
-        if len(sizes) != 3 or max(map(len, sizes)) > 10:
-            return self.get(role)
-        value = float(int(sizes[0]) * int(sizes[1]) * int(sizes[2]))
-        return self.readings.keep(role, f"{role.capitalize()} Size column", value, "")
+    def waves(self) -> float | None:
+        """Grid over what the GPU holds at once."""
+        return fit.waves(self.readings, self.grid_blocks())
 
     def conflict_share(self) -> float | None:
-        """Share of shared-memory wavefronts beyond the ideal, or of conflicts where the ideal was not captured."""
-        whole, ideal = self.get("shared_wavefronts"), self.get("shared_wavefronts_ideal")
-        if whole is not None and ideal is not None:
-            name = "1 - memory_l1_wavefronts_shared_ideal / memory_l1_wavefronts_shared"
-            return self.readings.share("conflict_share", whole - ideal, whole or None, name) if whole else 0.0
-        whole, part = self.get("shared_wavefronts_lsu"), self.get("shared_conflicts")
-        name = "l1tex__data_bank_conflicts / wavefronts of shared memory"
-        return 0.0 if whole == 0 else self.readings.share("conflict_share", part, whole, name)
+        """Share of shared-memory wavefronts beyond the ideal."""
+        return traffic.conflicts(self.readings)
 
     def excess_share(self) -> float | None:
-        """Share of the sectors of global accesses beyond the ideal; 0 where there are no such accesses."""
-        whole, ideal = self.get("global_sectors"), self.get("global_sectors_ideal")
-        if whole is None or ideal is None:
-            return None
-        name = "1 - memory_l2_theoretical_sectors_global_ideal / memory_l2_theoretical_sectors_global"
-        return 0.0 if whole == 0 else self.readings.share("excess_share", whole - ideal, whole, name)
-
-    def _sum(self, *roles: str) -> float | None:
-        """Sum of roles; None when one is missing."""
-        parts = [self.get(role) for role in roles]
-        return None if any(p is None for p in parts) else float(sum(p for p in parts if p is not None))
+        """Share of the sectors of global accesses beyond the ideal."""
+        return traffic.excess(self.readings)
 
     def local_share(self) -> float | None:
-        """Local-memory sectors as share of what passes L1, bulk copies included where L2 shows them."""
-        local = self._sum("local_load_sectors", "local_store_sectors")
-        others = self._sum("global_load_sectors", "global_store_sectors")
-        if local is None or others is None:
-            return None
-        whole = max(local + others, self.get("l2_sectors") or 0.0)
-        name = "local sectors / (local + global sectors of l1tex__t_sectors_pipe_lsu)"
-        return 0.0 if local == 0 else self.readings.share("local_share", local, whole, name)
+        """Local-memory sectors as share of what passes L1."""
+        return traffic.local(self.readings)
 
     def atomic_share(self) -> float | None:
         """Sectors of global atomics and reductions as share of what L2 is asked for."""
-        used = self._sum("atomic_sectors", "reduction_sectors")
-        if used is None or used == 0:
-            return used
-        return self.readings.share("atomic_share", used, self.get("l2_sectors"), "atomics / L2 sectors asked by L1")
+        return traffic.atomics(self.readings)
+
+    def busiest_sm(self) -> float | None:
+        """Active cycles of the busiest SM over the average SM."""
+        most, mean = self.get("sm_cycles_max"), self.get("sm_cycles_avg")
+        if most is None:
+            return said.keep(self.readings, "imbalance", said.imbalance(self.readings.launch))
+        return self.readings.share("imbalance", most, mean, "sm__cycles_active.max / sm__cycles_active.avg")
+
+    def busiest_sm_at_most(self) -> float | None:
+        """Upper bound on ``busiest_sm`` where the busiest SM was not captured: no SM works longer than the kernel."""
+        ratio = self.busiest_sm()
+        if ratio is not None:
+            return ratio
+        name = "gpc__cycles_elapsed.max / sm__cycles_active.avg"
+        return self.readings.share("imbalance_at_most", self.get("cycles"), self.get("sm_cycles_avg"), name)
+
+    def stall(self, *reasons: str) -> float:
+        """Share of the stalls that some reasons have together."""
+        return sum(self.stalls.get(reason, 0.0) for reason in reasons)
 
 
 def gather(readings: Readings) -> Facts:
-    """Facts of a launch. A missing speed of light is rebuilt from its parts where they are there, and said so."""
-    sm, memory = readings.get("sm_sol"), readings.get("memory_sol")
-    pipes, stalls = readings.pipes(), readings.stalls()
-    estimated = []
-    if memory is None:
-        parts = [readings.get(role) for role in ("dram_sol", "l1_sol", "lsu_wavefronts")]
-        known = [p for p in parts if p is not None]
-        if parts[0] is not None and len(known) > 1:
-            memory = readings.keep("memory_sol", "largest of DRAM, L1 and LSU wavefronts", max(known), "%")
-            estimated.append("memory_sol")
-    if sm is None:
-        parts = [readings.get("tensor"), readings.get("issue"), *pipes.values()]
-        known = [p for p in parts if p is not None]
-        if parts[1] is not None and pipes:
-            sm = readings.keep("sm_sol", "largest of issue slots and pipes", max(known), "%")
-            estimated.append("sm_sol")
+    """Facts of a launch. A speed of light that is not in the file is not made up from its parts."""
+    stalls = readings.stalls()
+    if not stalls and (told := said.stalls(readings.launch)):
+        stalls = told
+        readings.asked.pop("stalls", None)
     top = max(stalls, key=lambda r: (stalls[r], r)) if stalls else ""
     if top:
         readings.keep("top_stall_share", f"share of true stalls: {top}", stalls[top], "")
+    pipes = readings.pipes()
+    told_pipe = None if pipes else said.pipe(readings.launch)
+    if told_pipe is not None and told_pipe[0] == "tensor" and readings.get("tensor") is None:
+        readings.keep("tensor", "busiest pipe as one of NVIDIA's rules prints it", told_pipe[1], "%")
     return Facts(
         readings=readings,
-        sm=sm,
-        memory=memory,
-        estimated=tuple(estimated),
+        sm=readings.get("sm_sol"),
+        memory=readings.get("memory_sol"),
+        told_pipe=told_pipe,
         pipes=pipes,
         stalls=stalls,
         top_stall=top,

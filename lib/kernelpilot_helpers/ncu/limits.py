@@ -24,6 +24,8 @@ NEAR = 80.0
 """rule: near the limit."""
 ROOF = POLICY.near_peak * 100
 """policy: at the roof; tuning the same instruction and byte stream is over."""
+BALANCED = 10.0
+"""rule: compute and memory this close are both limits."""
 SAME_TIER = 5.0
 """ours: a memory tier this close to the roll-up is the tier that makes it."""
 MARGIN = 10.0
@@ -32,22 +34,36 @@ EXCESS_SECTORS = 0.30
 """ours: share of L2 sectors of global accesses beyond the ideal (guide: 1.5 times the ideal)."""
 BYTES_PER_SECTOR = 16.0
 """guide: of 32."""
+STORE_SHARE = 0.20
+"""ours: stores below this share of the global sectors are not what a kernel's memory is busy with."""
 CONFLICT = 0.10
 """rule: excess share of shared-memory wavefronts."""
 LOCAL_SHARE = 0.05
 """ours: share of local memory in what passes L1."""
+SPILL_INSTRUCTIONS = 0.10
+"""ours: spill loads and stores as share of all instructions, where traffic by space was not captured."""
 ATOMIC_SHARE = 0.25
 """ours: atomics and reductions as share of the sectors that L2 is asked for."""
+REMOTE_SHARE = 0.40
+"""rule: share of another aperture in what L2 misses."""
+REMOTE_TRAFFIC = 0.05
+"""ours: misses to another aperture as share of all L2 sectors; below it they are flags, not traffic."""
 LANES = 24.0
 """rule: threads per instruction, of 32."""
 LANE_WASTE = 0.25
 """ours: idle lanes of a block whose size is no multiple of 32."""
 GRID_BOUND = 0.20
 """ours: idle SMs below this share are not worth a grid change."""
+WAVES_SHORT = 0.8
+"""ours: a launch below 10 us that fills less than this of one wave ends before the GPU is full."""
 TAIL_BOUND = 0.20
 """rule: 1 / (1 + full waves)."""
 IMBALANCE = 1.2
 """guide: busiest SM over the average SM."""
+IMBALANCE_BOUND = 0.05
+"""rule: (1 - average / maximum) x active / elapsed."""
+IDLE_RANGE = 0.10
+"""guide: idle time of a range beyond this is orchestration."""
 THEORETICAL = 40.0
 """ours: below this and no specialised pipeline, warps cannot hide latency."""
 ACHIEVED = 60.0
@@ -58,6 +74,12 @@ STALL = 0.30
 """rule: share of the true stalls that names a reason; half of it with low confidence."""
 TENSOR_USED = 5.0
 """ours: a kernel with more uses tensor cores on purpose."""
+TENSOR_NEAR = 50.0
+"""ours: with an MMA pipeline by design, this much of the tensor pipe is what limits it."""
+PIPE_LOW = 20.0
+"""rule: a pipe below this is hardly used."""
+MANY = 8
+"""ours: launches of one kernel from which their number, not one of them, is the problem."""
 SHORT_NS = 10_000.0
 """guide: counters are noisy below 10 us; a flag, never a reason to stay silent."""
 FLOOR_NS = 5_000.0

@@ -1,109 +1,58 @@
-"""Which column answers which question. The first alias present wins; families are never mixed."""
+"""Readings of one launch by role. The first alias present wins; families are never mixed."""
 
 from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from kernelpilot_helpers.ncu import quantity
-from kernelpilot_helpers.ncu.model import Launch, Reading
+from kernelpilot_helpers.ncu.model import Reading
+from kernelpilot_helpers.ncu.report import Launch
+from kernelpilot_helpers.ncu.roles import LARGEST, ROLES
 
-_PCT = ".avg.pct_of_peak_sustained_elapsed"
-ROLES: Mapping[str, tuple[str, ...]] = {
-    # role: unit, then the columns, best first
-    "duration": ("ns", "gpu__time_duration.sum", "gpu__time_duration.avg"),
-    "sm_sol": ("%", f"sm__throughput{_PCT}"),
-    "memory_sol": ("%", f"gpu__compute_memory_throughput{_PCT}"),
-    "dram_sol": ("%", f"gpu__dram_throughput{_PCT}", f"dram__throughput{_PCT}", f"dram__cycles_active{_PCT}"),
-    "l2_sol": ("%", f"lts__throughput{_PCT}"),
-    "l1_sol": ("%", f"l1tex__throughput{_PCT}"),
-    "lsu_wavefronts": ("%", f"l1tex__data_pipe_lsu_wavefronts{_PCT}"),
-    "l1_active": ("%", "l1tex__throughput.avg.pct_of_peak_sustained_active"),
-    "tensor": (
-        "%",
-        f"sm__pipe_tensor_cycles_active{_PCT}", f"sm__pipe_tc_cycles_active{_PCT}",
-        "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_active",
-        "sm__pipe_tensor_cycles_active_v2.avg.pct_of_peak_sustained_active",
-    ),
-    "tma": ("%", f"sm__pipe_tma_cycles_active{_PCT}", f"sm__inst_executed_pipe_tma{_PCT}"),
-    "issue": (
-        "%",
-        f"sm__issue_active{_PCT}", f"sm__inst_issued{_PCT}",
-        "smsp__issue_active.avg.pct_of_peak_sustained_active",
-    ),
-    "lanes": ("count", "smsp__thread_inst_executed_per_inst_executed.ratio"),
-    "occupancy": ("%", "sm__warps_active.avg.pct_of_peak_sustained_active"),
-    "occupancy_theoretical": ("%", "sm__maximum_warps_per_active_cycle_pct"),
-    "limit_registers": ("count", "launch__occupancy_limit_registers"),
-    "limit_shared": ("count", "launch__occupancy_limit_shared_mem"),
-    "limit_warps": ("count", "launch__occupancy_limit_warps"),
-    "limit_blocks": ("count", "launch__occupancy_limit_blocks"),
-    "limit_barriers": ("count", "launch__occupancy_limit_barriers"),
-    "waves": ("count", "launch__waves_per_multiprocessor"),
-    "grid": ("count", "launch__grid_size"),
-    "block": ("count", "launch__block_size"),
-    "cluster": ("count", "launch__cluster_size"),
-    "sms": ("count", "launch__sm_count", "device__attribute_multiprocessor_count"),
-    "registers": ("count", "launch__registers_per_thread"),
-    "shared": ("byte/block", "launch__shared_mem_per_block"),
-    "shared_dynamic": ("byte/block", "launch__shared_mem_per_block_dynamic"),
-    "sm_cycles_max": ("count", "sm__cycles_active.max"),
-    "sm_cycles_avg": ("count", "sm__cycles_active.avg"),
-    "cycles": ("count", "gpc__cycles_elapsed.max"),
-    "clock": ("hz", "gpc__cycles_elapsed.avg.per_second"),
-    "dram_read": ("byte", "dram__bytes_read.sum"),
-    "dram_write": ("byte", "dram__bytes_write.sum"),
-    "instructions": ("count", "smsp__inst_executed.sum"),
-    "shared_wavefronts": ("count", "memory_l1_wavefronts_shared"),
-    "shared_wavefronts_ideal": ("count", "memory_l1_wavefronts_shared_ideal"),
-    "shared_wavefronts_lsu": ("count", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
-    "shared_conflicts": ("count", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"),
-    "global_sectors": ("count", "memory_l2_theoretical_sectors_global"),
-    "global_sectors_ideal": ("count", "memory_l2_theoretical_sectors_global_ideal"),
-    "bytes_per_sector_load": ("count", "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio"),
-    "bytes_per_sector_store": ("count", "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio"),
-    "spill_requests": ("count", "derived__local_spilling_requests", "sass__inst_executed_register_spilling"),
-    "l2_sectors": ("count", "lts__t_sectors_srcunit_tex.sum", "lts__t_sectors.sum"),
-    "global_load_sectors": ("count", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"),
-    "global_store_sectors": ("count", "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum"),
-    "local_load_sectors": ("count", "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"),
-    "local_store_sectors": ("count", "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"),
-    "atomic_sectors": (
-        "count", "l1tex__t_sectors_pipe_lsu_mem_global_op_atom.sum", "lts__t_sectors_srcunit_tex_op_atom.sum",
-    ),
-    "reduction_sectors": (
-        "count", "l1tex__t_sectors_pipe_lsu_mem_global_op_red.sum", "lts__t_sectors_srcunit_tex_op_red.sum",
-    ),
-    "thread_instructions": ("count", "thread_inst_executed"),
-}  # fmt: skip
+__all__ = ["ROLES", "Readings", "wanted"]
 
+_ELAPSED, _ACTIVE = r"\.avg\.pct_of_peak_sustained_elapsed", r"\.avg\.pct_of_peak_sustained_active"
 STALLS = (
     re.compile(r"smsp__average_warps_issue_stalled_(\w+?)_per_issue_active\.ratio"),
     re.compile(r"smsp__average_warp_latency_issue_stalled_(\w+)\.ratio"),
     re.compile(r"smsp__warp_issue_stalled_(\w+?)_per_warp_active\.pct"),
-    re.compile(r"smsp__pcsamp_warps_issue_stalled_(?!\w+_not_issued$)(\w+)"),
+    re.compile(r"smsp__warps_issue_stalled_(\w+)\.avg"),
+    re.compile(r"smsp__warps_issue_stalled_(\w+)\.sum"),
+    re.compile(r"smsp__pcsamp_warps_issue_stalled_(\w+)"),
+    re.compile(r"smsp__warp_cycles_per_issue_stall_(\w+)"),
+    re.compile(r"smsp__pcsamp_warp_stall_(\w+)"),
 )
+"""Counters per issue, per warp, plain; then samples; the last two are the names of 2019 and of Pascal."""
 STALLS_NEEDED = frozenset(
     ("barrier", "lg_throttle", "long_scoreboard", "math_pipe_throttle", "mio_throttle", "short_scoreboard", "wait")
 )
 """A family that lacks one of these was cut: its shares would name the wrong reason."""
-STALLS_SAME = {"no_instructions": "no_instruction", "warpgroup_arrive": "gmma"}
+_NEEDED_OF_OLD = frozenset(("barrier", "long_scoreboard", "wait"))
+STALLS_SAME = {
+    "no_instructions": "no_instruction", "warpgroup_arrive": "gmma", "no_inst": "no_instruction", "imc": "imc_miss",
+    "long_sb": "long_scoreboard", "short_sb": "short_scoreboard", "math": "math_pipe_throttle", "lg": "lg_throttle",
+    "mio": "mio_throttle", "tex": "tex_throttle", "sleep": "sleeping", "dispatch": "dispatch_stall",
+}  # fmt: skip
+NO_STALLS = ("selected", "not_selected")
+"""States of a warp that could issue."""
 PIPES = (
-    re.compile(r"sm__pipe_(\w+?)_cycles_active\.avg\.pct_of_peak_sustained_elapsed"),
-    re.compile(r"sm__inst_executed_pipe_(\w+)\.avg\.pct_of_peak_sustained_elapsed"),
-    re.compile(r"sm__pipe_(\w+?)_cycles_active\.avg\.pct_of_peak_sustained_active"),
-    re.compile(r"sm__inst_executed_pipe_(\w+)\.avg\.pct_of_peak_sustained_active"),
+    re.compile(rf"sm__pipe_(\w+?)_cycles_active{_ELAPSED}"),
+    re.compile(rf"sm__inst_executed_pipe_(\w+){_ELAPSED}"),
+    re.compile(rf"sm__pipe_(\w+?)_cycles_active{_ACTIVE}"),
+    re.compile(rf"sm__inst_executed_pipe_(\w+){_ACTIVE}"),
 )
-_NO_PIPE = re.compile(r"shared|tensor.*|tc|tma|cbu.*|adu|uniform.*|.*_pred_on.*|.*_type_.*")
+_NO_PIPE = re.compile(r"shared|tensor.*|tc|tma|tmem|cbu.*|adu|uniform.*|.*_pred_on.*|.*_type_.*")
+_BREAKDOWN = re.compile(rf"breakdown:(sm__throughput|gpu__compute_memory_throughput|gpu__dram_throughput){_ELAPSED}")
+_PART = re.compile(rf"(sm|idc|l1tex|lts|syslts|dram|fbpa|gpu)__\w+{_ELAPSED}")
 _ALIASES = frozenset(name for spec in ROLES.values() for name in spec[1:])
 
 
 @functools.lru_cache(maxsize=8192)
 def wanted(column: str) -> bool:
-    """Whether the digest can use a column; the others are not kept in memory."""
-    return column in _ALIASES or any(p.fullmatch(column) for p in (*STALLS, *PIPES))
+    """Whether the digest can use a metric."""
+    return column in _ALIASES or any(p.fullmatch(column) for p in (*STALLS, *PIPES, _BREAKDOWN, _PART))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,26 +65,27 @@ class Readings:
     asked: dict[str, None] = field(default_factory=dict)
 
     def get(self, role: str) -> float | None:
-        """Value of a role in its base unit, from the first column that holds a number of the right kind."""
+        """Value of a role in its base unit, from the first metric that holds a number of the right kind."""
         if role in self.found:
             return self.found[role].value
         kind, *names = ROLES[role]
-        for name in names:
-            if (value := self.column(name, kind)) is not None:
+        families = LARGEST.get(role) or tuple((name,) for name in names)
+        for family in families:
+            held = [(value, name) for name in family if (value := self.column(name, kind)) is not None]
+            if held:
+                value, name = max(held, key=lambda pair: pair[0])
                 return self.keep(role, name, value, "" if kind == "count" else kind)
         self.asked[role] = None
         return None
 
     def column(self, name: str, kind: str) -> float | None:
-        """One column in base units; None when absent, not a number, or of another kind than the role's."""
-        cell = self.launch.cells.get(name)
-        value = None if cell is None else quantity.number(cell.text, self.locale)
-        if cell is None or value is None or value < 0:  # no counter is negative
+        """One metric in base units; None when absent, not a number, or of another kind than the role's."""
+        value = self.launch.metrics.get(name)
+        if value is None or value.number is None or value.number < 0:  # no counter is negative
             return None
-        factor, base = quantity.scale(cell.unit)
         if kind == "count":
-            return None if base in ("ns", "byte", "byte/s", "hz", "%") else value * factor
-        return value * factor if base == kind else None
+            return None if value.unit in ("ns", "byte", "byte/s", "hz", "%") else float(value.number)
+        return float(value.number) if value.unit == kind else None
 
     def keep(self, role: str, metric: str, value: float, unit: str) -> float:
         """Note a reading under a role, derived ones too, and give its value."""
@@ -148,12 +98,18 @@ class Readings:
             return None
         return self.keep(role, metric, part / whole, "")
 
+    def total(self, *roles: str) -> float | None:
+        """Sum of roles; None when one is missing."""
+        parts = [self.get(role) for role in roles]
+        return None if any(p is None for p in parts) else float(sum(p for p in parts if p is not None))
+
     def stalls(self) -> dict[str, float]:
         """Share of each true stall reason, from one complete family; empty when no family is complete."""
-        for family in STALLS:
+        for rank, family in enumerate(STALLS):
             counts = self._family(family)
-            if counts.keys() >= STALLS_NEEDED:
-                true = {r: v for r, v in counts.items() if r not in ("selected", "not_selected")}
+            needed = STALLS_NEEDED if rank < len(STALLS) - 2 else _NEEDED_OF_OLD
+            if counts.keys() >= needed:
+                true = {r: v for r, v in counts.items() if r not in NO_STALLS}
                 total = sum(true.values())
                 return {r: v / total for r, v in true.items()} if total > 0 else {}
         self.asked["stalls"] = None
@@ -161,15 +117,17 @@ class Readings:
 
     def _family(self, family: re.Pattern[str]) -> dict[str, float]:
         out: dict[str, float] = {}
-        for name, cell in self.launch.cells.items():
-            if hit := family.fullmatch(name):
-                value = quantity.number(cell.text, self.locale)
-                if value is not None and value >= 0:
-                    out[STALLS_SAME.get(hit[1], hit[1])] = value * quantity.scale(cell.unit)[0]
+        for name in self.launch.metrics:
+            hit = family.fullmatch(name)
+            if hit is None or hit[1].endswith("_not_issued"):
+                continue
+            number = self.launch.metrics[name].number
+            if number is not None and number >= 0:
+                out[STALLS_SAME.get(hit[1], hit[1])] = float(number)
         return out
 
     def pipes(self) -> dict[str, float]:
-        """Percent of peak of each arithmetic and load/store pipe, from one family of columns."""
+        """Percent of peak of each arithmetic and load/store pipe, from one family: of elapsed or of active cycles."""
         for first, second in ((PIPES[0], PIPES[1]), (PIPES[2], PIPES[3])):
             counts = {**self._family(second), **self._family(first)}
             out = {

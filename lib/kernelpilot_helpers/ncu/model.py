@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
+from kernelpilot_helpers.ncu.change import Diff
+from kernelpilot_helpers.ncu.hotspots import Hotspot
+from kernelpilot_helpers.ncu.parts import Advice, Light, Occupancy, Other, Reader
+from kernelpilot_helpers.ncu.phases import Phases
+from kernelpilot_helpers.ncu.report import Kind, Session
+from kernelpilot_helpers.ncu.roofline import Roofline
 from kernelpilot_helpers.records import Owner
 
 FORMAT = "kernelpilot.ncu-digest"
-VERSION = 1
+VERSION = 2
 INSUFFICIENT = "none.insufficient"
 REFUSED = "none.refused"
 
@@ -28,12 +33,19 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     fix: str
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One number in its base unit (ns, byte, hz, percent, plain count) and the columns that it came from."""
+class Reading(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One number in its base unit (ns, byte, hz, percent, plain count) and where it came from."""
 
     metric: str
+    """The metric, or what a derived number was made of."""
     value: float
     unit: str
+    file: int | None = None
+    """Index in the digest's ``inputs``; absent for a derived number."""
+    row: int | None = None
+    """Row of a CSV file, or metric of a result in a binary report; counted from 1."""
+    alias: int | None = None
+    """Which of the role's names was found: 0 is the newest. Absent for a derived number."""
 
 
 class Rejected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,6 +54,33 @@ class Rejected(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     name: str = msgspec.field(name="class")
     why: str
     unknown: bool = False
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where to make the change; empty parts are not known."""
+
+    function: str = ""
+    file: str = ""
+    line: int | None = None
+    pc: str = ""
+    """Offset in the function, hex."""
+    opcode: str = ""
+    share: float | None = None
+    """Of the metric that ranks the places of this class."""
+
+
+class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to look up in the corpus of optimization pull requests."""
+
+    text: str
+    """Words for ``kernelpilot knowledge search``."""
+    name: str = msgspec.field(name="class", default="")
+    metrics: tuple[str, ...] = ()
+    arch: str = ""
+    """``sm_90``; empty where it is not known."""
+    dsl: str = ""
+    operator: str = ""
+    command: str = ""
 
 
 class NextStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -60,25 +99,41 @@ class NextStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What must not get worse."""
     refute: str = ""
     """What would show that the step was wrong."""
+    target: Target = Target()
+    bound: float | None = None
+    """At most this share of the kernel's time can be won; None where nothing can be said."""
+    risk: int = 1
+    """0 changes nothing that results depend on, 1 changes the code's shape, 2 changes the algorithm or the numbers."""
+    query: Query | None = None
 
 
 class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All launches with one name, grid and block; the numbers are those of the launch of median duration."""
+    """Launches that do the same thing; the numbers are those of the launch of median duration."""
 
     kernel: str
     grid: str
     block: str
     device: str
+    process: str = ""
+    kind: Kind = "kernel"
+    """A range or a graph is one workload: nothing is claimed of a kernel in it."""
     launches: int
     duration_us: float | None
     """Of the representative launch, as ncu measured it (each launch alone)."""
+    total_us: float | None = None
+    """Of all launches of the group."""
     time_share: float | None
     """Of all launches in the file; None when durations are missing from a file with several groups."""
+    warm_up: bool = False
+    """The first launch was slower than all others; it counts in the time and not in the numbers."""
     name: str = msgspec.field(name="class")
     confidence: Confidence
     bound: float
     """Upper bound on the share of this group's time that the class can give back."""
     why: str
+    step_kind: StepKind
+    family: str = ""
+    """What would be done about this group if it were the headline."""
     evidence: Mapping[str, Reading]
     """Readings by role."""
     supports: tuple[str, ...]
@@ -88,7 +143,18 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     missing: tuple[str, ...]
     """Roles that were asked for and are not in the file."""
     flags: tuple[str, ...]
-    next_step: NextStep
+    speed_of_light: Mapping[str, Light] = {}
+    occupancy: Occupancy | None = None
+    stalls: Mapping[str, float] = {}
+    """Share of each true stall reason, of one family."""
+    hotspots: tuple[Hotspot, ...] = ()
+    """Of the headline group alone."""
+    phases: Phases | None = None
+    roofline: Roofline | None = None
+    advice: Advice | None = None
+    """None where the report holds no rule results."""
+    next_step: NextStep | None
+    """Of the headline group alone: a file has one next step."""
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -98,6 +164,18 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     bytes: int
     sha256: str
     """Empty when the file was refused before it was read to its end."""
+    form: str = ""
+    """``report``, ``raw``, ``details``, ``source``, ``session``; empty for a refused file."""
+
+
+class Given(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the caller said of the case; part of the answer's inputs."""
+
+    case: str = ""
+    min_bytes: int | None = None
+    floor_us: float | None = None
+    ceilings: Mapping[str, float] = {}
+    """Measured ceilings, by the names of their file."""
 
 
 class Digest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,55 +183,33 @@ class Digest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     format: str = FORMAT
     version: int = VERSION
+    tool: str = ""
+    """Version of KernelPilot."""
+    thresholds: str = ""
+    """Hash of every threshold that the answer rests on."""
     name: str = msgspec.field(name="class")
     confidence: Confidence
     next_step: NextStep
     groups: tuple[Group, ...]
+    other: Other | None = None
     refused: Refusal | None
     headline: int | None
     """Index in ``groups`` of the group that the headline is about."""
     input: Input
+    """The first file."""
+    inputs: tuple[Input, ...] = ()
+    """All files of the report."""
+    session: Session = Session()
+    given: Given = Given()
+    parent: Diff | None = None
+    """This report against its parent's."""
     locale: str = ""
     """``C`` (1,234.5) or ``comma`` (1.234,5); ``C assumed`` when the file holds no cell that tells them apart."""
     flags: tuple[str, ...] = ()
+    reader: Reader = Reader(unknown_fields={}, ignored_lines=0, notes=())
 
 
-OWNER = Owner(
-    format=FORMAT, version=VERSION, type=Digest, fix="python -m kernelpilot_helpers.ncu digest FILE --out DIR"
-)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Cell:
-    """A metric's text and its unit's text, as the file has them."""
-
-    text: str
-    unit: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Launch:
-    """One row of the raw page: identity and the metric cells that the digest may use."""
-
-    id: str
-    kernel: str
-    grid: str
-    block: str
-    device: str
-    cc: str
-    stream: str
-    process: str
-    cells: Mapping[str, Cell]
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Export:
-    """One parsed raw page."""
-
-    launches: tuple[Launch, ...]
-    locale: str
-    ignored_lines: int
-    """Banner and program output lines that are no part of the table."""
+OWNER = Owner(format=FORMAT, version=VERSION, type=Digest, fix="kernelpilot ncu digest FILE --out DIR")
 
 
 class RefusedInput(Exception):

@@ -1,20 +1,22 @@
-"""Numbers and units as ncu prints them: locales, auto-scaled prefixes, words for absent."""
+"""Numbers and units as ncu prints them: separators, auto-scaled prefixes, words for absent."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 ABSENT = frozenset({"", "n/a", "(!) n/a", "nan", "-nan", "inf", "-inf", "no data", "none", "-"})
 LARGEST = 1e30
 """Beyond this a cell is damage, and arithmetic on it would overflow."""
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?")
+_INSTANCES = re.compile(r"[+-]?[\d.,]+;")
 _GROUPERS = str.maketrans("", "", "\u00a0\u202f\u2009'\u2019 ")
 _PREFIX = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _TIME_NS = {
     "ns": 1.0, "nsecond": 1.0, "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9,
 }  # fmt: skip
-_SCALED = re.compile(r"(?P<prefix>[KkMGTP]?)(?P<word>byte|bytes|hz|Hz|cycle|cycles|inst|sector|sectors|warp|flop)")
+_SCALED = re.compile(
+    r"(?P<prefix>[KkMGTP]?)(?P<word>bytes?|hz|Hz|cycles?|inst|sectors?|warp|flop|requests?|threads?|register)"
+)
 
 
 def bare(text: str) -> str:
@@ -28,6 +30,16 @@ def bare(text: str) -> str:
         return ""
     head = head.split(" (", 1)[0].translate(_GROUPERS)
     return "" if ";" in head or not _NUMBER.fullmatch(head) else head
+
+
+def present(text: str) -> bool:
+    """Whether a cell holds an aggregate: a number or a text, not only instance values and no word for absent.
+
+    >>> present("5.1 (4; 6)"), present("PolicySpread"), present("(0; 1)"), present("240; 240"), present("n/a")
+    (True, True, False, False, False)
+    """
+    head = text[:32].strip()
+    return not (head.startswith("(") or head.lower() in ABSENT or _INSTANCES.match(head))
 
 
 def vote(text: str) -> str:
@@ -51,19 +63,6 @@ def vote(text: str) -> str:
     return ""
 
 
-def locale_of(cells: Iterable[str]) -> str:
-    """The locale of a whole file: ``C``, ``comma``, ``C assumed``, or ``mixed`` when its cells disagree."""
-    votes = {"C": 0, "comma": 0}
-    for text in cells:
-        if won := vote(text):
-            votes[won] += 1
-    if min(votes.values()) > 0.01 * sum(votes.values()):  # a lone version number in a text cell decides nothing
-        return "mixed"
-    if not votes["C"] and not votes["comma"]:
-        return "C assumed"
-    return "C" if votes["C"] > votes["comma"] else "comma"
-
-
 def number(text: str, locale: str) -> float | None:
     """A cell's value in its own unit; None when it holds no number.
 
@@ -81,6 +80,38 @@ def number(text: str, locale: str) -> float | None:
     return value if abs(value) < LARGEST else None
 
 
+def instances(text: str, locale: str) -> tuple[float | str | None, ...]:
+    """Instance values of a cell, numbers in its own unit; empty when there are none.
+
+    >>> instances("5.1 (4; n/a; Shared)", "C"), instances("(0; 1)", "C"), instances("240; 241", "C")
+    ((4.0, None, 'Shared'), (0.0, 1.0), (240.0, 241.0))
+    """
+    cell = text.strip()
+    at = 0 if cell.startswith("(") else cell.find(" (") + 1
+    if cell.endswith(")") and (at or cell.startswith("(")):
+        inner = cell[at + 1 : -1]
+    elif _INSTANCES.match(cell):
+        inner = cell
+    else:
+        return ()
+    return tuple(_instance(part.strip(), locale) for part in inner.split(";"))
+
+
+def _instance(text: str, locale: str) -> float | str | None:
+    value = number(text, locale)
+    return value if value is not None else None if text.lower() in ABSENT else text
+
+
+def aggregate(text: str) -> str:
+    """The text of a cell that holds no number, without instance values.
+
+    >>> aggregate("CachePreferNone (CachePreferNone)"), aggregate("PolicySpread")
+    ('CachePreferNone', 'PolicySpread')
+    """
+    cell = text.strip()
+    return cell.split(" (", 1)[0] if cell.endswith(")") else cell
+
+
 def scale(unit: str) -> tuple[float, str]:
     """Factor to the base unit, and its name: ns, byte, byte/s, hz, %, or whatever else is printed.
 
@@ -88,12 +119,16 @@ def scale(unit: str) -> tuple[float, str]:
     ((1000.0, 'ns'), (1000.0, 'byte'), (1000000000.0, 'byte/s'), (1000000000.0, 'hz'), (1.0, '%'))
     >>> scale("Kbyte/block"), scale("register/thread")
     ((1000.0, 'byte/block'), (1.0, 'register/thread'))
+    >>> scale("%/Kbyte"), scale("sector/us")  # ncu scales the first as if its prefix stood above the line
+    ((1000.0, '%/byte'), (1000000.0, 'sector/s'))
     """
     text = unit.strip()
     if text in _TIME_NS:
         return _TIME_NS[text], "ns"
     over, _, under = text.partition("/")
     found = _SCALED.fullmatch(over)
+    if over == "%" and (below := _SCALED.fullmatch(under)):
+        return _PREFIX[below["prefix"]], f"%/{below['word'].lower().rstrip('s')}"
     factor, word = (_PREFIX[found["prefix"]], found["word"].lower().rstrip("s")) if found else (1.0, over)
     if under in _TIME_NS:
         factor, under = factor * 1e9 / _TIME_NS[under], "s"

@@ -2,162 +2,120 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass, field
 
-from kernelpilot_helpers.ncu import limits, quantity, sniff
-from kernelpilot_helpers.ncu.metrics import wanted
-from kernelpilot_helpers.ncu.model import Cell, Export, Launch, RefusedInput
+from kernelpilot_helpers.ncu import identity, limits, quantity, separators, sheet, sniff
+from kernelpilot_helpers.ncu.model import RefusedInput
+from kernelpilot_helpers.ncu.report import File, Launch, Report
+from kernelpilot_helpers.ncu.wide import Columns, Instances, Row
 
-ID_COLUMNS = ("ID", "Kernel Name")
-_IDENTITY = {
-    "id": "ID",
-    "kernel": "Kernel Name",
-    "grid": "Grid Size",
-    "block": "Block Size",
-    "device": "Device",
-    "cc": "CC",
-    "stream": "Stream",
-    "process": "Process ID",
-}
-_CELL = 64
-"""Characters of a metric cell: instance values behind the aggregate are cut off."""
+_METRIC = re.compile(r"[\w.:]+")
+_SAMPLE = 64
+"""Characters of a cell that votes on the locale."""
 
 
 @dataclass(kw_only=True, slots=True)
-class _Table:
-    """What has been read so far; of each launch only the cells that the digest may use."""
+class _Pages:
+    """What has been read so far; rows are kept as text and decoded when asked."""
 
     header: list[str] = field(default_factory=list)
+    delimiter: str = ""
     units: list[str] = field(default_factory=list)
+    shared: Columns | None = None
+    """Of the table that is being read; None until its row of units was read."""
+    tables: list[Columns] = field(default_factory=list)
+    """Several processes write a table each."""
     launches: list[Launch] = field(default_factory=list)
-    sample: list[str] = field(default_factory=list)
-    """Metric cells that vote on the locale."""
+    sample: list[separators.Cell] = field(default_factory=list)
     ignored: int = 0
 
-    def take(self, record: str) -> None:
+    def take(self, line: int, record: str) -> None:
         """The next logical line: head, units, launch, or none of them."""
-        if not self.header:
-            self.header = _header(record)
-            self.ignored += not self.header
+        columns, delimiter = header(record)
+        if columns:
+            self.header, self.delimiter, self.shared = columns, delimiter, None
             return
-        cells = _cells(record, self.header)
+        cells = self._cells(record) if self.header else None
         if cells is None:
             self.ignored += 1
-        elif self.units:
-            self._launch(_whole(cells, self.header, len(self.launches)))
+        elif self.shared is not None:
+            self._launch(line, record, self._whole(cells), self.shared)
         elif cells[self.header.index("ID")].strip():
             raise RefusedInput("raw.no_units", "a raw page without its row of units: scaled values cannot be read")
         else:
-            self.units = cells[: len(self.header)] + [""] * (len(self.header) - len(cells))
+            self._units(cells)
 
-    def _launch(self, cells: list[str]) -> None:
-        row = dict(zip(self.header, cells, strict=True))
+    def _units(self, cells: list[str]) -> None:
+        self.units = cells[: len(self.header)] + [""] * (len(self.header) - len(cells))
+        index = {c: ix for ix, c in enumerate(self.header) if _METRIC.fullmatch(c) and c not in identity.NAMES}
+        scales = [quantity.scale(unit) for unit in self.units]
+        self.shared = Columns(index=index, scales=scales, delimiter=self.delimiter)
+        self.tables.append(self.shared)
+
+    def _launch(self, line: int, record: str, cells: list[str], shared: Columns) -> None:
         if len(self.sample) < limits.LOCALE_CELLS:
-            self.sample += [text[:_CELL] for name, text in row.items() if "__" in name]
-        units = dict(zip(self.header, self.units, strict=True))
-        names = {part: row.get(column, "").strip()[: limits.MAX_NAME] for part, column in _IDENTITY.items()}
-        kept = {name: Cell(text=row[name][:_CELL], unit=units[name]) for name in self.header if wanted(name)}
-        self.launches.append(Launch(**names, cells=kept))
+            self.sample += [(name, self.units[at], cells[at][:_SAMPLE]) for name, at in shared.index.items()]
+        self.launches.append(
+            identity.launch(
+                dict(zip(self.header, cells, strict=True)),
+                metrics=Row(columns=shared, record=record, line=line),
+                series=Instances(columns=shared, record=record),
+                place=f"row {line}",
+            )
+        )
         if len(self.launches) > limits.MAX_LAUNCHES:
             raise RefusedInput("file.too_large", f"more than {limits.MAX_LAUNCHES} launches")
 
+    def _cells(self, record: str) -> list[str] | None:
+        """A record of the table, or None for a banner and for a program's own output among the rows."""
+        if record.startswith("=="):
+            return None
+        cells = sheet.split(record, self.delimiter)
+        if not cells or len(cells) <= len(self.header) // 2:
+            return record.split('","') if sheet.looks_cut(record) else None
+        at = self.header.index("ID")
+        ident = cells[at].strip() if at < len(cells) else ""
+        return cells if not ident or ident.isdigit() else None
 
-def parse(data: bytes) -> Export:
+    def _whole(self, cells: list[str]) -> list[str]:
+        """The cells when the row is whole. Raises RefusedInput when it is cut or holds too many."""
+        while len(cells) > len(self.header) and not cells[-1].strip():
+            cells = cells[:-1]
+        if len(cells) != len(self.header):
+            count = len(self.launches) + 1
+            raise RefusedInput("raw.truncated", f"launch {count} holds {len(cells)} of {len(self.header)} cells")
+        return cells
+
+
+def parse(data: bytes, *, name: str, sha256: str) -> Report:
     """Launches of a raw page. Raises RefusedInput with what was found instead, or what is wrong with the page."""
     sniff.binary(data[:4096])
     text = sniff.decode(data)
-    table = _Table()
-    for record in _records(text):
-        table.take(record)
-    if not table.header:
+    pages = _Pages()
+    for line, record in sheet.records(text):
+        pages.take(line, record)
+    if not pages.header:
         raise sniff.no_table(text)
-    if not table.units:
+    if pages.shared is None:
         raise RefusedInput("raw.truncated", "the file ends behind the head line, before the row of units")
-    if not table.launches:
+    if not pages.launches:
         raise RefusedInput("raw.no_launches", "a raw page without a launch")
-    locale = quantity.locale_of(table.sample)
+    locale = separators.decide(pages.sample)
     if locale == "mixed":
         raise RefusedInput("raw.mixed_locale", "some cells have a decimal point, others a decimal comma")
-    return Export(launches=tuple(table.launches), locale=locale, ignored_lines=table.ignored)
+    for shared in pages.tables:
+        shared.locale = locale
+    file = File(name=name, bytes=len(data), sha256=sha256, form="raw")
+    return Report(files=(file,), launches=tuple(pages.launches), locale=locale, ignored_lines=pages.ignored)
 
 
-def _records(text: str) -> Iterator[str]:
-    """Logical lines: a quoted cell may hold newlines. Raises RefusedInput when the last one is cut."""
-    held: list[str] = []
-    size = quotes = 0
-    for line in text.splitlines(keepends=True):
-        # Only a row can hold a newline inside quotes; a stray quote in a program's output must not swallow the table.
-        if not held and line[:1] != '"' and not line[:1].isdigit():
-            if line.strip():
-                yield line.strip()
-            continue
-        held.append(line)
-        size += len(line)
-        quotes += line.count('"')
-        if size > limits.MAX_LINE:
-            raise RefusedInput("file.line_too_long", f"a record of more than {limits.MAX_LINE} characters")
-        if quotes % 2 == 0:
-            yield "".join(held).rstrip("\r\n")
-            held, size, quotes = [], 0, 0
-    if held:
-        raise RefusedInput("raw.truncated", "the file ends inside a quoted cell")
-
-
-def _split(record: str, delimiter: str) -> list[str] | None:
-    """Cells of a record; None when it is no CSV."""
-    try:
-        rows = list(csv.reader([record], delimiter=delimiter, strict=True))
-    except csv.Error:
-        return None
-    return rows[0] if rows else None
-
-
-def _header(record: str) -> list[str]:
-    """The head line's columns, found by content; empty for another line.
+def header(record: str) -> tuple[list[str], str]:
+    """The head line's columns and delimiter, found by content; empty for another line.
 
     Raises RefusedInput for the head line of another page.
     """
-    if "Kernel Name" not in record or record.startswith("=="):
-        return []
-    for delimiter in (",", ";", "\t"):
-        columns = _split(record, delimiter)
-        if columns and all(c in columns for c in ID_COLUMNS):
-            break
-    else:
-        return []
-    if "Metric Name" in columns and "Metric Value" in columns:
+    columns, delimiter = sheet.head(record, identity.NEEDED)
+    if sheet.is_long(columns):
         raise RefusedInput("page.details", "a details page, or the long form of a --metrics run")
-    if len(columns) > limits.MAX_COLUMNS:
-        raise RefusedInput("file.too_large", f"{len(columns)} columns; at most {limits.MAX_COLUMNS} are read")
-    if not any("__" in c for c in columns):
-        return []
-    if len(set(columns)) != len(columns):
-        raise RefusedInput("raw.damaged", "a column stands twice in the head line")
-    return columns
-
-
-def _cells(record: str, header: list[str]) -> list[str] | None:
-    """A record of the table, or None for a banner and for a program's own output among the rows."""
-    if record.startswith("=="):
-        return None
-    for delimiter in (",", ";", "\t"):
-        cells = _split(record, delimiter)
-        if cells and len(cells) > len(header) // 2:
-            break
-    else:
-        head = record.lstrip().lstrip('"').split('"')[0].split(",")[0]
-        looks_like_a_row = record.startswith('"') and head.isdigit() and '","' in record
-        return record.split('","') if looks_like_a_row else None
-    ident = cells[header.index("ID")].strip() if header.index("ID") < len(cells) else ""
-    return cells if not ident or ident.isdigit() else None
-
-
-def _whole(cells: list[str], header: list[str], row: int) -> list[str]:
-    """The cells when the row is whole. Raises RefusedInput when it is cut or holds too many."""
-    while len(cells) > len(header) and not cells[-1].strip():
-        cells = cells[:-1]
-    if len(cells) != len(header):
-        raise RefusedInput("raw.truncated", f"launch {row + 1} holds {len(cells)} of {len(header)} cells")
-    return cells
+    return (columns, delimiter) if any("__" in c for c in columns) else ([], "")

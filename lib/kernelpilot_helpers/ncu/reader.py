@@ -1,18 +1,23 @@
-"""The one part that touches the disk: bytes of a report export, within fixed bounds."""
+"""The one part that touches the disk: bytes of a report or of an export, within fixed bounds."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 
 from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.ncu import limits
 from kernelpilot_helpers.ncu.model import RefusedInput
-from kernelpilot_helpers.ncu.sniff import binary
+from kernelpilot_helpers.ncu.sniff import binary, is_binary
 
 CHUNK = 1024 * 1024
-FIX = "kernelpilot ncu digest FILE  # FILE: made by ncu --import REPORT.ncu-rep --page raw --csv > FILE"
+Read = Callable[[int], "bytes | None"]
+MAX_REPORT = 256 * 1024 * 1024
+"""Of a binary report: library code and sources make most of it."""
+FIX = "kernelpilot ncu digest REPORT.ncu-rep  # REPORT.ncu-rep: what `ncu -o REPORT` wrote, or an export of it"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,7 +32,7 @@ class Source:
 
 
 def read(path: Path) -> Source:
-    """A file's bytes and hash. Stops at the first sign that it is no text export, or that it is beyond the bounds.
+    """A file's bytes and hash. Stops at the first sign that it is neither report nor text, or is beyond the bounds.
 
     Raises BadRecord when the path cannot be read at all.
     """
@@ -35,9 +40,10 @@ def read(path: Path) -> Source:
         if path.is_dir():
             raise BadRecord("is a folder", where=str(path), fix=FIX)
         size = path.stat().st_size
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) as file:
             try:
-                data = _bounded(file.read, size)
+                head = file.read(4) or b""
+                data = _report(file, size) if is_binary(head) else _text(file.read, head, size)
             except RefusedInput as refused:
                 return Source(name=path.name, size=size, data=b"", sha256="", refused=refused)
     except FileNotFoundError:
@@ -47,12 +53,12 @@ def read(path: Path) -> Source:
     return Source(name=path.name, size=len(data), data=data, sha256=hashlib.sha256(data).hexdigest(), refused=None)
 
 
-def _bounded(read_some: object, size: int) -> bytes:
-    """All bytes, or RefusedInput as soon as a bound is passed; never more than the bound is held."""
-    assert callable(read_some)
+def _text(read_some: Read, head: bytes, size: int) -> bytes:
+    """All bytes of a text, or RefusedInput as soon as a bound is passed; never more than the bound is held."""
     parts: list[bytes] = []
     held = line = 0
-    while part := read_some(CHUNK):
+    part = head + (read_some(CHUNK) or b"")
+    while part:
         if not parts:
             binary(part)
             if size > limits.MAX_BYTES:
@@ -66,4 +72,13 @@ def _bounded(read_some: object, size: int) -> bytes:
         if held > limits.MAX_BYTES:
             raise RefusedInput("file.too_large", f"more than {limits.MAX_BYTES} bytes")
         parts.append(part)
+        part = read_some(CHUNK) or b""
     return b"".join(parts)
+
+
+def _report(file: FileIO, size: int) -> bytes:
+    """All bytes of a binary report in one piece: joining two would need twice the memory."""
+    if size > MAX_REPORT:
+        raise RefusedInput("file.too_large", f"{size} bytes; at most {MAX_REPORT} are read of a binary report")
+    file.seek(0)
+    return file.readall()

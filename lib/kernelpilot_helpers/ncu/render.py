@@ -1,193 +1,171 @@
-"""A digest as twelve lines of text, and as a Markdown page. Names from a file are untrusted."""
+"""A digest's first screen: at most twelve lines, and exactly one next step among them."""
 
 from __future__ import annotations
 
-import unicodedata
+import re
 
-from kernelpilot_helpers import tables, units
-from kernelpilot_helpers.ncu.model import Digest, Group, Reading, Rejected
-from kernelpilot_helpers.ncu.steps import function
+from kernelpilot_helpers import units
+from kernelpilot_helpers.errors import KernelPilotError
+from kernelpilot_helpers.ncu.change import Change, Diff
+from kernelpilot_helpers.ncu.model import Digest, Group, NextStep, Reading
+from kernelpilot_helpers.ncu.plain import clean
 
-NAME = 96
-_LABELS = {
-    "duration": "Duration",
-    "sm_sol": "Compute speed of light",
-    "memory_sol": "Memory speed of light",
-    "dram_sol": "DRAM",
-    "l2_sol": "L2",
-    "l1_sol": "L1",
-    "lsu_wavefronts": "Load/store wavefronts",
-    "tensor": "Tensor pipe",
-    "issue": "Issue slots",
-    "occupancy": "Achieved occupancy",
-    "occupancy_theoretical": "Theoretical occupancy",
-    "waves": "Waves per SM",
-    "registers": "Registers per thread",
-    "shared": "Shared memory per block",
-    "dram_bytes": "DRAM bytes moved",
-}
+LINES = 12
+_ROOFS = (("sm_sol", "compute"), ("memory_sol", "memory"), ("dram_sol", "DRAM"), ("l2_sol", "L2"), ("l1_sol", "L1"),
+          ("tensor", "tensor"), ("issue", "issue"))  # fmt: skip
 
 
-def clean(name: str, limit: int = NAME) -> str:
-    """A name without control, format and bidirectional characters, on one line, cut to a length.
-
-    >>> clean("a\\x1b[31m\\nb")
-    'a[31m b'
-    """
-    flat = " ".join(name.split())
-    flat = "".join(c for c in flat if unicodedata.category(c)[0] != "C")
-    return (flat[: limit - 3] + "...") if len(flat) > limit else flat or "(no name)"
+class WrongSteps(KernelPilotError):
+    """A digest that does not hold exactly one next step: it is not shown, because it could be followed two ways."""
 
 
-def code(name: str) -> str:
-    """A name as a Markdown code span that nothing in it can leave.
-
-    >>> code("f`<b>")
-    "`f'<b>`"
-    """
-    return "`" + clean(name, 200).replace("`", "'") + "`"
+def one_step(digest: Digest) -> NextStep:
+    """The next step. Raises WrongSteps unless the headline group, and it alone, carries the digest's step."""
+    held = [ix for ix, group in enumerate(digest.groups) if group.next_step is not None]
+    wanted = [] if digest.headline is None else [digest.headline]
+    if held != wanted or any(digest.groups[ix].next_step != digest.next_step for ix in held):
+        raise WrongSteps(
+            f"a digest has exactly one next step, this one has {len(held)} in its groups",
+            where="digest.json",
+            fix="kernelpilot ncu digest FILE --out DIR",
+        )
+    return digest.next_step
 
 
 def text(digest: Digest) -> str:
-    """At most twelve lines."""
-    step = digest.next_step
-    if digest.refused is not None:
-        return "\n".join([f"refused  {digest.refused.code}: {digest.refused.what}", f"fix      {digest.refused.fix}"])
-    group = digest.groups[digest.headline or 0]
-    rest = len(digest.groups) - 1
+    """At most twelve lines. Raises WrongSteps."""
+    step = one_step(digest)
+    if digest.refused is not None or digest.headline is None:
+        what, fix = step.why, step.command
+        return "\n".join([f"refused  {clean(what, 600)}", f"fix      {fix}"])
+    group = digest.groups[digest.headline]
     lines = [
         f"kernel   {clean(group.kernel)}",
-        f"launch   {_launch(group)}",
+        f"case     {_case(digest, group)}",
+        f"launch   {launch(group)}",
+        f"busy     {_busy(group)}",
+        f"against  {_against(digest, group)}",
         f"class    {digest.name} ({digest.confidence}): {clean(group.why, 200)}",
-        f"busy     {_row(group, ('sm_sol', 'memory_sol', 'dram_sol', 'l2_sol', 'l1_sol', 'tensor', 'issue'))}",
-        f"fit      {_row(group, ('occupancy', 'occupancy_theoretical', 'waves', 'registers', 'shared', 'dram_bytes'))}",
-        f"not      {_rejected(group)}",
-        f"next     [{step.kind}] {clean(step.what, 300)}",
-        f"expect   {clean(step.expect, 200)}",
-        f"guard    {clean(step.guard, 200)}",
+        f"parent   {_parent(digest.parent)}",
+        f"next     [{step.kind}] {clean(step.what, 300)}{_at(step)}",
+        f"expect   {clean(step.expect, 200)}; {_bound(step, group)}guard: {clean(step.guard, 160)}",
+        f"refuted  {clean(step.refute or 'the new file leaves the class open', 240)}",
         f"command  {step.command}",
     ]
-    doubts = [*group.flags, *([f"{rest} more groups of launches: see --json"] if rest else [])]
-    return "\n".join([*lines, f"note     {clean('; '.join(doubts), 240)}"] if doubts else lines)
+    if notes := _notes(digest, group):
+        lines.append(f"note     {clean(notes, 300)}")
+    assert len(lines) <= LINES
+    return "\n".join(lines)
 
 
-def _launch(group: Group) -> str:
-    time = "duration not in the file" if group.duration_us is None else units.micros(group.duration_us)
+def _bound(step: NextStep, group: Group) -> str:
+    bound = group.bound if step.bound is None else step.bound
+    return f"at most {bound:.0%} of this kernel's time; " if step.kind == "edit" else ""
+
+
+def _case(digest: Digest, group: Group) -> str:
+    time = "duration not in the file" if group.duration_us is None else f"{units.micros(group.duration_us)} isolated"
     share = "" if group.time_share is None else f", {group.time_share:.0%} of the file's time"
-    return f"{time}, grid {clean(group.grid)}, block {clean(group.block)}, {group.launches} launches{share}"
+    case = clean(digest.given.case) if digest.given.case else "no case named"
+    gpu = f", {clean(digest.session.gpu, 40)}" if digest.session.gpu else ""
+    return f"{case}, {time}, {group.launches} launches{share}{gpu}"
+
+
+def launch(group: Group) -> str:
+    """Resources and the grid as waves over the GPU."""
+    parts = [f"{number(group.evidence.get('registers'))} registers" if "registers" in group.evidence else ""]
+    parts += [f"{number(group.evidence['shared'])} shared" if "shared" in group.evidence else ""]
+    if group.occupancy is not None and group.occupancy.blocks_per_sm is not None:
+        parts.append(f"{group.occupancy.blocks_per_sm:g} CTAs/SM (by {group.occupancy.limiter or 'an unseen limit'})")
+    cluster = group.evidence.get("cluster")
+    parts += [f"cluster {cluster.value:g}" if cluster is not None and cluster.value > 0 else ""]
+    parts.append(f"grid {clean(group.grid, 40)} x block {clean(group.block, 40)}" if group.grid else "")
+    parts.append(tiles(group))
+    return ", ".join(p for p in parts if p) or "not in the file"
+
+
+def tiles(group: Group) -> str:
+    """Blocks over SMs; empty when either is missing."""
+    sizes = [int(n) for n in re.findall(r"\d{1,10}", group.grid)]
+    sms, waves = group.evidence.get("sms"), group.evidence.get("waves")
+    if len(sizes) != 3 or sms is None:
+        return ""
+    full = "" if waves is None else f", {waves.value:.3g} waves"
+    return f"{sizes[0] * sizes[1] * sizes[2]} blocks on {sms.value:g} SMs{full}"
 
 
 def number(reading: Reading | None) -> str:
     """A reading for people; a missing one says so."""
-    if reading is None:
-        return "not in the file"
-    if reading.unit == "ns":
-        return units.micros(reading.value / 1e3)
-    if reading.unit.startswith("byte"):
-        return units.size(int(reading.value))
-    return f"{reading.value:.4g} {reading.unit}".rstrip()
+    return "not in the file" if reading is None else amount(reading.value, reading.unit)
 
 
-def _row(group: Group, roles: tuple[str, ...]) -> str:
-    return ", ".join(f"{r} {number(group.evidence[r]) if r in group.evidence else 'n/a'}" for r in roles)
+def amount(value: float, unit: str) -> str:
+    """A value in its base unit for people."""
+    if unit == "ns":
+        return units.micros(value / 1e3)
+    if unit.startswith("byte") and not unit.startswith("byte/s"):
+        return units.size(int(value))
+    if unit == "hz":
+        return f"{value / 1e9:.3f} GHz"
+    return f"{value:,.0f}" if unit == "" and value >= 1e4 else f"{value:.4g} {unit}".rstrip()
 
 
-def _rejected(group: Group) -> str:
-    nearest = group.rejected[::-1]
-    said = [f"{r.name} ({r.why})" for r in (*filter(_open, nearest), *(r for r in nearest if not _open(r)))]
-    return clean("; ".join(said) or "nothing came before it", 240)
+def _busy(group: Group) -> str:
+    parts = [f"{name} {group.evidence[role].value:.1f} %" for role, name in _ROOFS if role in group.evidence]
+    busiest = max((light for light in group.speed_of_light.values() if light.limiting), key=lambda light: light.value,
+                  default=None)  # fmt: skip
+    tail = f" (by {clean(busiest.limiting, 60)})" if busiest is not None else ""
+    return (", ".join(parts) or "not in the file") + tail
 
 
-def _open(rejected: Rejected) -> bool:
-    return rejected.unknown
+def _against(digest: Digest, group: Group) -> str:
+    moved, least, floor = group.evidence.get("dram_bytes"), digest.given.min_bytes, digest.given.floor_us
+    parts = []
+    if floor is not None and group.duration_us:
+        parts.append(f"{floor / group.duration_us:.0%} of the size-matched floor of {units.micros(floor)}")
+    if moved is not None:
+        over = f", {moved.value / least:.2f} times the least" if least else " (give --min-bytes for the least)"
+        parts.append(f"{number(moved)} through DRAM{over}")
+    roof = group.roofline
+    if roof is not None and roof.percent is not None:
+        at = "" if roof.intensity is None else f" at {roof.intensity:.3g} operations a byte"
+        parts.append(f"{roof.percent:.0f} % of the {roof.roof} roof{at}")
+    return "; ".join(parts) or "neither floor nor bytes are known"
 
 
-def markdown(digest: Digest) -> str:
-    """The whole digest as a page with the sections that a Profile Evidence Digest has."""
-    if digest.refused is not None:
-        return f"# Refused: {digest.refused.code}\n\n{digest.refused.what}\n\n    {digest.refused.fix}\n"
-    group = digest.groups[digest.headline or 0]
-    parts = [
-        f"# Profile evidence digest: {code(group.kernel)}\n",
-        "## Environment\n", _environment(digest, group),
-        "## Headline\n", _headline(digest, group),
-        "## Evidence\n", _evidence(group),
-        "## Hotspots\n", _hotspots(),
-        "## PTX and SASS\n", _sass(group),
-        "## Inference chain\n", _chain(group),
-        "## Next concrete edit\n", _next(digest),
-    ]  # fmt: skip
-    return "\n".join(parts)
+def _parent(parent: Diff | None) -> str:
+    if parent is None:
+        return "not compared: give --parent FILE"
+    first = parent.pairs[0] if parent.pairs else None
+    verdict = parent.verdict.replace("_", " ")
+    if first is None:
+        return f"{verdict}: no kernel is in both reports"
+    wanted = [c for c in first.changes if c.role in ("cycles", "dram_bytes", "instructions") and c.delta is not None]
+    reach = f"; {first.reach.text}" if first.reach is not None else ""
+    why = f" ({'; '.join(parent.reasons)})" if parent.reasons else ""
+    moved = ", ".join(delta(c) for c in (parent.time, *wanted))
+    return clean(f"{verdict}{why}: {moved}{reach}", 320)
 
 
-def _environment(digest: Digest, group: Group) -> str:
-    lines = [
-        f"- File {code(digest.input.name)}, {digest.input.bytes} bytes, sha256 `{digest.input.sha256}`",
-        f"- Device {code(group.device)}, grid {code(group.grid)}, block {code(group.block)}, {group.launches} launches",
-        f"- Numbers read as {digest.locale}; base units from the file's row of units",
-        *(f"- {clean(flag, 400)}" for flag in digest.flags),
-    ]
-    return "\n".join(lines) + "\n"
+def delta(change: Change) -> str:
+    """A change for people.
+
+    >>> delta(Change(role="time", metric="t", unit="ns", baseline=2.0, candidate=1.0, delta=-0.5))
+    'time -50.0 %'
+    """
+    return f"{change.role} n/a" if change.delta is None else f"{change.role} {change.delta * 100:+.1f} %"
 
 
-def _headline(digest: Digest, group: Group) -> str:
-    rows = [
-        [code(g.kernel), code(g.grid), str(g.launches), "n/a" if g.time_share is None else f"{g.time_share:.1%}",
-         g.name, g.confidence, f"{g.bound:.0%}"]
-        for g in digest.groups[:20]
-    ]  # fmt: skip
-    valid = (
-        "; ".join(group.flags)
-        or "duration, cycles and clock agree where they are given, and no figure is above its peak"
-    )
-    lines = f"**{digest.name}**, confidence {digest.confidence}: {group.why}.\n\nValidity: {clean(valid, 400)}.\n\n"
-    table = tables.render(["Kernel", "Grid", "Launches", "Time", "Class", "Confidence", "Bound"], rows)
-    more = len(digest.groups) - 20
-    return lines + table + (f"\n{more} more groups are in digest.json.\n" if more > 0 else "")
+def _at(step: NextStep) -> str:
+    target = step.target
+    place = f"{clean(target.file, 80)}:{target.line}" if target.file and target.line is not None else ""
+    parts = [place, clean(target.opcode, 40) if target.opcode else "", target.pc]
+    shown = " ".join(p for p in parts if p)
+    return f" [at {shown}]" if shown else ""
 
 
-def _evidence(group: Group) -> str:
-    roles = [*_LABELS, *(r for r in group.supports + group.contradicts if r not in _LABELS)]
-    rows = []
-    for role in roles:
-        reading = group.evidence.get(role)
-        part = "supports" if role in group.supports else "contradicts" if role in group.contradicts else ""
-        metric = "" if reading is None else code(reading.metric)
-        rows.append([_LABELS.get(role, role), metric, number(reading), "not compared", "not compared", part])
-    return tables.render(["Metric", "Column", "Baseline", "Candidate", "Delta", "Interpretation"], rows)
-
-
-def _hotspots() -> str:
-    return (
-        "A raw page holds no source lines. Missing: samples per instruction. They are in the report when it was made "
-        "with `--import-source yes` and `-lineinfo`:\n\n"
-        "    ncu --import REPORT.ncu-rep --page source --csv --print-source sass\n"
-    )
-
-
-def _sass(group: Group) -> str:
-    name = function(group.kernel)
-    only = f" --function {name}" if name else ""
-    return (
-        "Missing from a raw page. The code that ran, and whether an edit reached it:\n\n"
-        f"    cuobjdump -sass{only} BINARY\n    cuobjdump -res-usage BINARY\n"
-    )
-
-
-def _chain(group: Group) -> str:
-    lines = [f"1. Counters: {', '.join(f'{r} {number(group.evidence[r])}' for r in group.supports) or 'too few'}."]
-    lines.append(f"2. Mechanism: {group.why}; at most {group.bound:.0%} of this kernel's time.")
-    lines += [f"3. Not {r.name}: {clean(r.why, 200)}." for r in group.rejected]
-    lines.append(f"4. Missing: {', '.join(group.missing) or 'nothing that the decision asked for'}.")
-    lines += [f"5. Risk: {clean(flag, 300)}." for flag in group.flags]
-    return "\n".join(lines) + "\n"
-
-
-def _next(digest: Digest) -> str:
-    step = digest.next_step
-    rows = [
-        ["Kind", step.kind], ["Change", step.what], ["Where", "the source of the kernel named in the title"],
-        ["Why", step.why], ["Expected movement", step.expect], ["Must not get worse", step.guard],
-        ["Refuted by", step.refute or "the new file leaves the class open"],
-    ]  # fmt: skip
-    return tables.render(["Part", "Text"], [[a, clean(b, 600)] for a, b in rows]) + f"\n    {step.command}\n"
+def _notes(digest: Digest, group: Group) -> str:
+    rest = len(digest.groups) - 1 + (digest.other.groups if digest.other is not None else 0)
+    notes = [*digest.reader.notes[:1], *group.flags]
+    notes += [f"{rest} more groups of launches: see --json"] if rest else []
+    return "; ".join(notes)

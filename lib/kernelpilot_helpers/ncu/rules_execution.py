@@ -1,28 +1,20 @@
-"""Rules about execution: tensor cores, pipes, divergence, latency and its reasons."""
+"""Rules about execution: tensor cores, arithmetic pipes, divergence."""
 
 from __future__ import annotations
 
-from kernelpilot_helpers.ncu import limits
+import re
+
+from kernelpilot_helpers.ncu import constituents, design, limits, said
 from kernelpilot_helpers.ncu.facts import Facts
-from kernelpilot_helpers.ncu.rules_memory import bytes_in_flight
 from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Unknown, room
 
 PIPES_NEEDED = frozenset(("alu", "fma", "lsu"))
 """Without these the busiest pipe may be one that was not captured."""
-# reason -> class, share wanted, words
-STALLS = {
-    "barrier": ("lat.barrier", 0.30, "at block barriers"),
-    "membar": ("lat.membar", 0.15, "for memory fences"),
-    "gmma": ("lat.warpgroup_skew", 0.20, "for warpgroup matrix operands"),
-    "no_instruction": ("lat.icache", 0.20, "for instructions to be fetched"),
-    "imc_miss": ("lat.imc", 0.15, "for constants"),
-    "wait": ("lat.dependency", 0.30, "for the fixed latency of their own last instruction"),
-    "short_scoreboard": ("lat.dependency", 0.30, "for shared memory or special functions"),
-    "mio_throttle": ("mem.l1_lsu", 0.30, "for the shared-memory instruction queue"),
-    "lg_throttle": ("mem.l1_lsu", 0.30, "for the global-memory instruction queue"),
-    "tex_throttle": ("mem.l1_lsu", 0.30, "for the texture queue"),
-    "drain": ("mem.partial_store", 0.30, "for stores to drain"),
-}
+_PIPE = re.compile(r"sm__(?:pipe|inst_executed_pipe)_(\w+?)(?:_cycles_active|_pred_on_any)?\.")
+_ISSUE = re.compile(r"sm__(issue_active|inst_executed|inst_issued|instruction_throughput)\b")
+_LOADS = ("lsu", "tex", "mio")
+_SLOW = ("xu", "fp64", "fp16", "adu", "cbu", "idc")
+"""Pipes that cannot take an instruction every cycle: one of them is full while most issue slots are empty."""
 
 
 def tensor_bound(facts: Facts) -> Answer:
@@ -30,130 +22,149 @@ def tensor_bound(facts: Facts) -> Answer:
     name = "exec.tensor_bound"
     tensor = facts.get("tensor")
     if tensor is None:
-        if facts.regime == "latency" or facts.tier == "dram":
+        # It is a part of the compute figure, which it cannot exceed.
+        if (
+            (facts.sm or 0.0) < limits.BUSY
+            or facts.told_pipe is not None
+            or said.no_busy_pipe(facts.readings.launch)
+            or not _may_use_tensor(facts)
+        ):
             return No(name=name, why="not the limiting unit")
         return Unknown(name=name, missing=("tensor",))
-    others = max(v for v in (facts.get("dram_sol"), facts.get("l2_sol"), 0.0) if v is not None)
+    others = max(v for v in (facts.get("dram_sol"), _l2(facts), 0.0) if v is not None)
     if tensor < limits.BUSY or tensor < others or tensor < (facts.sm or 0.0) - limits.SAME_TIER:
         return No(name=name, why=f"tensor pipe {tensor:.0f} %")
+    limiting_sm(facts)
     return Hit(
         name=name,
         why=f"tensor cores busy {tensor:.0f} % of the time",
         bound=room(tensor),
-        clear=tensor >= limits.NEAR,
-        supports=("tensor", "sm_sol"),
+        clear=tensor >= limits.BUSY + limits.MARGIN,
+        supports=("tensor", "sm_sol", "limiting_sm"),
+        sure=tensor >= limits.NEAR,
     )
 
 
+def _l2(facts: Facts) -> float | None:
+    """L2's own figure runs above its parts on large chips: it counts only where the memory figure agrees."""
+    l2 = facts.get("l2_sol")
+    return None if l2 is None or facts.memory is None else min(l2, facts.memory) if facts.tier == "l2" else None
+
+
+def _may_use_tensor(facts: Facts) -> bool:
+    named = limiting_sm(facts)
+    return named is None or "tensor" in named[0] or "shared" in named[0] or "_tc_" in named[0]
+
+
+def limiting_sm(facts: Facts) -> tuple[str, float] | None:
+    """The part that makes the compute figure, noted as a reading."""
+    named = constituents.limiting(facts.readings.launch, "sm")
+    if named is not None:
+        facts.readings.keep("limiting_sm", named[0], named[1], "%")
+    return named
+
+
+def tensor_missing(facts: Facts) -> Answer:
+    """A matrix product on the FMA pipe of a GPU with tensor cores. A matrix-vector product has no use for them."""
+    name = "exec.tensor_missing"
+    launch = facts.readings.launch
+    kind = design.kind(launch.kernel)
+    if kind not in ("gemm", "conv", "attention"):
+        return No(name=name, why="nothing says that this is a matrix product")
+    tensor, fma = facts.get("tensor"), facts.pipes.get("fma")
+    used = design.opcodes(launch, design.MMA)
+    if used or (tensor is not None and tensor >= limits.TENSOR_USED):
+        return No(name=name, why="it uses tensor cores")
+    if not design.has_tensor_cores(launch):
+        return No(name=name, why="this GPU has no tensor cores, or its kind is not known")
+    if tensor is None or fma is None:
+        return Unknown(name=name, missing=("tensor", "pipes"))
+    if fma < limits.BUSY:
+        return No(name=name, why=f"the FMA pipe is busy {fma:.0f} %")
+    facts.readings.keep("busiest_pipe", "busiest pipe: fma", fma, "%")
+    return Hit(name=name, why=f"a matrix product on the FMA pipe ({fma:.0f} %), tensor cores idle ({tensor:.0f} %)",
+               bound=0.5, clear=fma >= limits.BUSY + limits.MARGIN, supports=("busiest_pipe", "tensor"))  # fmt: skip
+
+
 def divergence(facts: Facts) -> Answer:
-    """Instructions that run with few lanes. One-thread tensor instructions are not divergence."""
+    """Instructions that run with few lanes (rule: 24 of 32). One-thread tensor instructions are not divergence."""
     name = "exec.divergence"
-    lanes = facts.lanes()
+    lanes, on = facts.lanes(), facts.get("lanes_on")
+    facts.readings.asked.pop("lanes_on", None)
     if lanes is None:
         return Unknown(name=name, missing=("lanes",))
+    role = "lanes"
+    if lanes >= limits.LANES and on is not None and on < limits.LANES / 2:
+        lanes, role = on, "lanes_on"
     if lanes >= limits.LANES:
         return No(name=name, why=f"{lanes:.0f} of 32 lanes work")
-    if facts.tensor_kernel is not False:
+    special, issue = facts.tensor_kernel, facts.get("issue") or 0.0
+    if special is None and issue < 2 * limits.PIPE_LOW:
+        return Unknown(name=name, missing=("tensor", "tma"))
+    if special:
         return No(name=name, why="one-thread bulk and matrix instructions lower the lane count")
     why = f"an instruction runs with {lanes:.0f} of 32 lanes on average"
-    return Hit(name=name, why=why, bound=1 - lanes / 32, clear=lanes <= 16, supports=("lanes", "sm_sol"))
+    second = "sm_sol" if facts.regime == "compute" else "issue" if issue >= limits.PIPE_LOW else ""
+    return Hit(name=name, why=why, bound=(1 - lanes / 32) * (1.0 if facts.regime == "compute" else 0.5),
+               clear=lanes <= 16, supports=(role, second) if second else (role,))  # fmt: skip
 
 
 def pipe_bound(facts: Facts) -> Answer:
     """One arithmetic pipe, the load/store pipe, or the issue slots themselves."""
-    if facts.regime != "compute":
-        return No(name="exec.pipe_bound", why=f"compute {facts.sm or 0.0:.0f} %")
-    issue = facts.get("issue")
-    if not facts.pipes.keys() >= PIPES_NEEDED or issue is None:
-        return Unknown(name="exec.pipe_bound", missing=("pipes", "issue"))
-    pipe = max(facts.pipes, key=lambda p: (facts.pipes[p], p))
-    busy = facts.pipes[pipe]
-    facts.readings.keep("busiest_pipe", f"busiest pipe: {pipe}", busy, "%")
-    if issue > busy + limits.MARGIN:
-        pipe, busy = "issue", issue
+    base = "exec.pipe_bound"
+    if facts.regime != "compute" and not facts.balanced:
+        return No(name=base, why=f"compute {facts.sm or 0.0:.0f} %")
+    found = _busiest(facts)
+    if found is None:
+        return Unknown(name=base, missing=("pipes", "issue"))
+    pipe, busy = found
     if busy < (facts.sm or 0.0) - limits.MARGIN:
-        return Unknown(name="exec.pipe_bound", missing=("the pipe behind the compute figure",))
-    if pipe in ("lsu", "tex"):
+        return Unknown(name=base, missing=("the pipe behind the compute figure",))
+    clear = busy >= limits.BUSY + limits.MARGIN
+    if pipe in _LOADS:
         return Hit(name="mem.l1_lsu", why=f"the {pipe} pipe is busy {busy:.0f} % of the time", bound=room(busy),
-                   clear=busy >= limits.NEAR, supports=("busiest_pipe", "sm_sol"))  # fmt: skip
+                   clear=clear, supports=("busiest_pipe", "sm_sol"))  # fmt: skip
+    issue = facts.get("issue")
     words = "issue slots are" if pipe == "issue" else f"the {pipe} pipe is"
+    slow = pipe in _SLOW and issue is not None and issue < 40.0
     return Hit(
-        name=f"exec.pipe_bound:{pipe}",
-        why=f"{words} busy {busy:.0f} % of the time",
-        bound=room(busy),
-        clear=busy >= limits.NEAR,
+        name=f"{base}:{pipe}",
+        why=f"{words} busy {busy:.0f} % of the time"
+        + (f" though only {issue:.0f} % of the issue slots are used" if slow else ""),
+        bound=room(busy) if pipe == "fma" else max(0.2, room(busy)),
+        clear=clear,
         supports=("issue" if pipe == "issue" else "busiest_pipe", "sm_sol"),
+        contradicts=("tensor",) if pipe in ("shared", "tensor") else (),
     )
 
 
-def occupancy(facts: Facts) -> Answer:
-    """Too few warps to hide latency, by a resource; never said of specialised one-block-an-SM kernels."""
-    name = "lat.occupancy"
-    if facts.regime != "latency":
-        return No(name=name, why=f"a unit is {facts.highest:.0f} % busy")
-    theory, real = facts.get("occupancy_theoretical"), facts.get("occupancy")
-    if theory is None or real is None:
-        return Unknown(name=name, missing=("occupancy_theoretical", "occupancy"))
-    if theory >= limits.THEORETICAL or real >= limits.ACHIEVED:
-        return No(name=name, why=f"occupancy {real:.0f} % of {theory:.0f} %")
-    special = facts.tensor_kernel
-    if special:
-        return No(name=name, why="few warps are the design of a tensor or bulk-copy kernel")
-    limiter, issue = facts.occupancy_limiter(), facts.get("issue")
-    if special is None or not limiter or issue is None:
-        return Unknown(name=name, missing=("tensor", "tma", "limit_registers", "limit_shared", "issue"))
-    if issue >= limits.ISSUE:
-        return No(name=name, why=f"issue slots busy {issue:.0f} %")
-    top = facts.stalls.get(facts.top_stall, 0.0)
-    return Hit(
-        name=name,
-        why=f"{theory:.1f} % of the warps fit, limited by {limiter}; issue slots are busy {issue:.1f} %",
-        bound=min(room(facts.highest), room(issue)),
-        clear=theory <= limits.THEORETICAL - limits.MARGIN,
-        supports=("occupancy_theoretical", "issue") + (("top_stall_share",) if top >= limits.STALL else ()),
-    )
+def _busiest(facts: Facts) -> tuple[str, float] | None:
+    """(pipe, percent), by the breakdown where the file has one; None when the one may not have been captured."""
+    issue = facts.get("issue")
+    pipe = max(facts.pipes, key=lambda p: (facts.pipes[p], p), default="")
+    busy = facts.pipes.get(pipe, 0.0)
+    named = limiting_sm(facts)
+    if named is not None and not _ISSUE.match(named[0]):
+        pipe, busy = _name(named[0], facts), named[1]
+    elif named is None and facts.told_pipe is not None:
+        pipe, busy = facts.told_pipe
+    elif named is None and (not facts.pipes.keys() >= PIPES_NEEDED or issue is None):
+        return None
+    facts.readings.keep("busiest_pipe", f"busiest pipe: {pipe}", busy, "%")
+    if issue is not None and issue > busy + limits.MARGIN:
+        return "issue", issue
+    return pipe, busy
 
 
-def stalled(facts: Facts) -> Answer:
-    """What warps wait for, where no unit is busy. Weighed with care where warps have different roles."""
-    name = "lat.dependency"
-    if facts.regime != "latency":
-        return No(name=name, why="stalls do not limit a kernel whose unit is busy")
-    if not facts.stalls:
-        return Unknown(name=name, missing=("stalls",))
-    if facts.tensor_kernel is not False:
-        return _roles(facts)
-    return _reason(facts)
-
-
-def _reason(facts: Facts) -> Answer:
-    """The class of the largest true stall reason."""
-    name = "lat.dependency"
-    top, share = facts.top_stall, facts.stalls[facts.top_stall]
-    if share < limits.STALL / 2:
-        return Unknown(name=name, missing=("a stall reason above 15 %",))
-    if top == "long_scoreboard":
-        return bytes_in_flight(facts, share)
-    if top == "math_pipe_throttle":
-        pipe = max(facts.pipes, key=lambda p: (facts.pipes[p], p), default="math")
-        return Hit(name=f"exec.pipe_bound:{pipe}", why=f"{share:.0%} of the stalls wait for the {pipe} pipe",
-                   bound=room(facts.highest), clear=False, supports=("top_stall_share",))  # fmt: skip
-    if top not in STALLS:
-        return Unknown(name=name, missing=(f"what {top} waits for (source view)",))
-    found, wanted, words = STALLS[top]
-    if share < min(wanted, limits.STALL):
-        return Unknown(name=found, missing=("a clear stall reason",))
-    return Hit(name=found, why=f"{share:.0%} of the stalls wait {words}", bound=min(share, room(facts.highest)),
-               clear=share >= 0.5, supports=("top_stall_share", "issue"))  # fmt: skip
-
-
-def _roles(facts: Facts) -> Answer:
-    """Producer warps idle by design: only a matrix-operand stall says something without the source view."""
-    name = "lat.warpgroup_skew"
-    share = facts.stalls.get("gmma", 0.0)
-    if facts.tensor_kernel is None or share < 0.20:
-        return Unknown(name=name, missing=("stalls by role (source view)",))
-    facts.readings.keep("top_stall_share", "share of true stalls: gmma", share, "")
-    why = f"{share:.0%} of the stalls wait for matrix operands"
-    return Hit(name=name, why=why, bound=min(share, room(facts.highest)), clear=share >= 0.5,
-               supports=("top_stall_share", "tensor"))  # fmt: skip
+def _name(metric: str, facts: Facts) -> str:
+    """The pipe that a part of the compute figure stands for."""
+    hit = _PIPE.match(metric)
+    if hit is None:
+        return "idc" if metric.startswith("idc") else "mio" if metric.startswith(("sm__mio", "sm__memory")) else "issue"
+    name = hit[1]
+    if name in ("fmaheavy", "fmalite"):
+        return "fma"
+    if name == "shared":
+        rest = {p: v for p, v in facts.pipes.items() if p in ("fp64", "fp16")}
+        return max(rest, key=lambda p: (rest[p], p)) if rest and max(rest.values()) >= limits.PIPE_LOW else "tensor"
+    return "tensor" if name.startswith("tensor") or name == "tc" else name

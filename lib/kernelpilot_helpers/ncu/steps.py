@@ -2,140 +2,188 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterable
+from collections.abc import Sequence
+from typing import Protocol
 
-from kernelpilot_helpers.ncu import families, limits
+from kernelpilot_helpers.ncu import design, families, fit, limits, query, rules_latency, traffic
 from kernelpilot_helpers.ncu.decide import Decision
 from kernelpilot_helpers.ncu.facts import Facts
-from kernelpilot_helpers.ncu.metrics import ROLES
-from kernelpilot_helpers.ncu.model import INSUFFICIENT, NextStep, Refusal
+from kernelpilot_helpers.ncu.model import INSUFFICIENT, NextStep, Refusal, Target
+from kernelpilot_helpers.ncu.quantity import rounded
+from kernelpilot_helpers.ncu.roles import ROLES
+from kernelpilot_helpers.ncu.sections import ROLES_OF, function, profile, sections
 
-SECTIONS = {
-    "SpeedOfLight": "sm_sol memory_sol dram_sol l2_sol l1_sol lsu_wavefronts duration cycles clock",
-    "ComputeWorkloadAnalysis": "pipes tensor tma issue busiest_pipe",
-    "MemoryWorkloadAnalysis_Tables": "shared_wavefronts shared_conflicts local_load_sectors atomic_sectors "
-    "reduction_sectors l2_sectors global_load_sectors",
-    "SourceCounters": "global_sectors spill_requests lanes",
-    "WarpStateStats": "stalls lanes",
-    "Occupancy": "occupancy occupancy_theoretical limit_registers limit_shared",
-    "LaunchStats": "waves grid block sms",
-    "WorkloadDistribution": "sm_cycles_max sm_cycles_avg",
-    "MemoryWorkloadAnalysis": "bytes_per_sector_load bytes_per_sector_store",
-}
-ALWAYS = ("SpeedOfLight", "LaunchStats", "Occupancy")
-ROOF_CLASSES = ("exec.tensor_bound", "exec.pipe_bound")
+__all__ = ["dram_bytes", "for_refusal", "function", "profile", "sections", "step"]
+
+TARGET = 0.30
+"""guide: a place with this share of the ranking metric is the one to change."""
 
 
-def sections(roles: Iterable[str]) -> tuple[str, ...]:
-    """The ncu sections that hold these roles, with those that every digest wants."""
-    wanted = set(roles)
-    named = [s for s, held in SECTIONS.items() if s in ALWAYS or wanted & set(held.split())]
-    if not set(named) - set(ALWAYS):
-        named += ["WarpStateStats", "MemoryWorkloadAnalysis_Tables", "SourceCounters"]
-    return tuple(named)
+class Place(Protocol):
+    """What a step needs of a hotspot."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def line(self) -> int | None: ...
+    @property
+    def pc(self) -> str: ...
+    @property
+    def sass(self) -> str: ...
+    @property
+    def share(self) -> float: ...
 
 
-def function(kernel: str) -> str:
-    """The bare function name that ncu's ``-k`` takes; empty when the name does not show one.
-
-    >>> function("void at::f<8, a::b<int>>(int, T2)"), function("copy(const float *)"), function("a b")
-    ('f', 'copy', '')
-    """
-    head = re.split(r"[<(]", kernel.replace("<unnamed>", "").replace("(anonymous namespace)", ""), maxsplit=1)[0]
-    found = re.fullmatch(r"(?:void )?(?:\w*::)*(\w+)", head.strip())
-    return found[1] if found else ""
-
-
-def profile(kernel: str, what: str) -> str:
-    """Command that captures one launch of a kernel and exports its raw page."""
-    name = function(kernel)
-    chosen = f" -k {shlex.quote(name)}" if name else ""
-    return (
-        f"ncu {what} --import-source yes{chosen} -c 1 -o next PROGRAM "
-        "&& ncu --import next.ncu-rep --page raw --csv > next.raw.csv"
-    )
-
-
-def step(facts: Facts, decision: Decision, *, min_bytes: int | None) -> NextStep:
+def step(facts: Facts, decision: Decision, *, min_bytes: int | None, hotspots: Sequence[Place] = ()) -> NextStep:
     """The step for one group."""
     name = decision.hit.name
     if name == INSUFFICIENT or decision.undecided or decision.hit.weak:
         return _capture(facts, decision)
     moved = dram_bytes(facts)
     least = min_bytes is not None and moved is not None and moved <= limits.NEAR_MINIMUM * min_bytes
-    busy = facts.readings.found.get(decision.hit.supports[0])
-    at_roof = busy is not None and busy.unit == "%" and busy.value >= limits.ROOF
-    if at_roof and (name.startswith(ROOF_CLASSES) or (name == "mem.dram_bw" and least)):
-        return _stop(decision)
-    detail = "minimum" if least else ""
-    duration = facts.get("duration")
-    if name == "launch.grid_small" and duration is not None and duration < limits.FLOOR_NS:
-        detail = "floor"
-    if name == "mem.uncoalesced" and "excess_share" not in facts.readings.found:
-        detail = "narrow"
-    return _edit(facts, decision, families.find(name, detail=detail))
+    if _at_roof(facts, decision, least=least):
+        return _stop(facts, decision)
+    family = families.find(name, details=_details(facts, name, least=least))
+    return _edit(facts, decision, family, hotspots)
 
 
 def dram_bytes(facts: Facts) -> float | None:
     """Bytes read from and written to DRAM."""
-    parts = facts.get("dram_read"), facts.get("dram_write")
-    if parts[0] is None or parts[1] is None:
-        return None
-    return facts.readings.keep(
-        "dram_bytes", "dram__bytes_read.sum + dram__bytes_write.sum", parts[0] + parts[1], "byte"
-    )
+    return traffic.dram(facts.readings)
 
 
-def _edit(facts: Facts, decision: Decision, family: families.Family) -> NextStep:
+def _at_roof(facts: Facts, decision: Decision, *, least: bool) -> bool:
+    """Nothing left to win by tuning: tensor cores or FMA at the roof, or DRAM at it with the least bytes moved.
+
+    Other pipes can be relieved by other instructions; DRAM at its roof may still move bytes that nobody needs.
+    """
+    role = {"exec.tensor_bound": "tensor", "exec.pipe_bound:fma": "busiest_pipe"}.get(decision.hit.name, "")
+    if decision.hit.name == "mem.dram_bw" and least:
+        role = "dram_sol"
+    busy = facts.readings.found.get(role)
+    return busy is not None and busy.value >= limits.ROOF
+
+
+def _details(facts: Facts, name: str, *, least: bool) -> tuple[str, ...]:
+    """What picks a variant of the family, the most telling first: advice that is in the code already is not given."""
+    launch = facts.readings.launch
+    kind = design.kind(launch.kernel)
+    duration = facts.get("duration")
+    out: list[str] = ["minimum"] if least else []
+    if name == "launch.grid_small" and duration is not None and duration < limits.FLOOR_NS:
+        out.append("floor")
+    if name == "mem.bytes_in_flight":
+        out += ["short"] * (duration is not None and duration < limits.SHORT_NS)
+        copies = design.opcodes(launch, (*design.ASYNC, *design.BULK))
+        out += ["async"] * (bool(copies) or (facts.get("tma") or 0.0) > 0.0)
+    if name == "mem.uncoalesced" and (facts.excess_share() or 0.0) < limits.EXCESS_SECTORS:
+        out.append("narrow")
+    if name == "exec.tensor_bound":
+        newest = launch.cc.startswith(("10.", "11."))
+        tcgen = design.opcodes(launch, design.TCGEN)
+        out += [kind] if kind == "attention" else []
+        out += ["tcgen"] if tcgen or (tcgen is None and newest) else []
+        out += [] if rules_latency.specialised(facts) else ["mma"]
+    if name == "mem.spill" and facts.tensor_kernel and rules_latency.specialised(facts):
+        out.append("specialised")
+    if name == "mem.l2_bw" and not launch.cc.startswith(("9.", "10.", "11.", "12.")):
+        kind = ""
+    if name == "lat.dependency":
+        out.append(facts.top_stall)
+    reduction = ("reduction",) if kind in ("softmax", "norm") else ()
+    return (*out, kind, *reduction)
+
+
+def _edit(facts: Facts, decision: Decision, family: families.Family, hotspots: Sequence[Place]) -> NextStep:
     if family.role in ROLES:
         facts.get(family.role)
     reading = facts.readings.found.get(family.role)
     start = "a value that this file does not hold" if reading is None else f"{reading.value:g} {reading.unit}".strip()
     metric = family.role if reading is None else f"{family.role} ({reading.metric})"
-    what = family.what
-    if decision.hit.name == "lat.occupancy":
-        what = f"{what} The limiter is {facts.occupancy_limiter()}."
+    launch, hit = facts.readings.launch, decision.hit
+    metrics = tuple(facts.readings.found[r].metric for r in hit.supports if r in facts.readings.found)
     return NextStep(
         kind="edit",
         family=family.id,
-        what=what,
-        why=f"{decision.hit.why}; at most {decision.hit.bound:.0%} of this kernel's time can be won here",
-        command=profile(facts.readings.launch.kernel, "--set full"),
+        what=f"{family.what}{_limiter(facts, hit.name)}",
+        why=f"{hit.why}; at most {hit.bound:.0%} of this kernel's time can be won here",
+        command=profile(launch.kernel, "--set full"),
         expect=f"{metric} from {start} toward {family.toward}",
         guard=family.guard,
         refute=family.refute,
+        target=_target(facts, hotspots),
+        bound=rounded(hit.bound),
+        risk=family.risk,
+        query=query.query(launch, class_name=hit.name, words=family.words, metrics=metrics),
     )
 
 
-def _stop(decision: Decision) -> NextStep:
+def _limiter(facts: Facts, name: str) -> str:
+    """For occupancy: which resource limits it, and its next step."""
+    if name != "lat.occupancy":
+        return ""
+    limiter = facts.occupancy_limiter()
+    step = fit.step(facts.readings, limiter)
+    return f" The limiter is {limiter}." + (f" {step.text[:1].upper()}{step.text[1:]}." if step is not None else "")
+
+
+def _target(facts: Facts, hotspots: Sequence[Place]) -> Target:
+    name = facts.readings.launch.function or function(facts.readings.launch.kernel)
+    if not hotspots or hotspots[0].share < TARGET:
+        return Target(function=name)
+    first = hotspots[0]
+    return Target(function=name, file=first.file, line=first.line, pc=first.pc, opcode=_opcode(first.sass),
+                  share=rounded(first.share))  # fmt: skip
+
+
+def _opcode(sass: str) -> str:
+    words = [w for w in sass.split() if not w.startswith("@")]
+    return words[0].rstrip(";") if words else ""
+
+
+def _stop(facts: Facts, decision: Decision) -> NextStep:
+    hit = decision.hit
     return NextStep(
         kind="stop",
         family="at-roof",
         what="Stop tuning this kernel as it is; only fewer operations or bytes (another algorithm, another type that "
         "the contract allows) can make it faster.",
-        why=f"{decision.hit.why}; the roof leaves at most {decision.hit.bound:.0%}",
+        why=f"{hit.why}; the roof leaves at most {hit.bound:.0%}",
         command="kernelpilot gate",
         expect="no metric moves: the kernel is within 15 % of the roof that limits it",
         guard="the contract's every case, not only the one profiled",
         refute="a variant of the same algorithm that is faster by more than the bound",
+        target=_target(facts, ()),
+        bound=rounded(hit.bound),
+        risk=0,
+        query=query.query(facts.readings.launch, class_name=hit.name, words="lower precision sparsity"),
     )
 
 
 def _capture(facts: Facts, decision: Decision) -> NextStep:
     missing = [role for role, v in (("sm_sol", facts.sm), ("memory_sol", facts.memory)) if v is None]
-    wanted = sections([*missing, *decision.undecided])
+    lacking = [*missing, *decision.undecided]
+    wanted = sections(lacking)
     asked = " ".join(f"--section {s}" for s in wanted)
-    lacking = ", ".join([*missing, *decision.undecided]) or "source counters that show where the time goes"
+    words = ", ".join(lacking) or "source counters that show where the time goes"
+    nothing_new = not missing and bool(lacking) and not any(role in ROLES_OF for role in lacking)
+    what = f"Profile the same launch again with the sections {', '.join(wanted)}."
+    if nothing_new:
+        what = "Profile the same launch with source counters and -lineinfo, and look at its hot lines."
+    launch = facts.readings.launch
     return NextStep(
         kind="capture",
         family="more-sections",
-        what=f"Profile the same launch again with the sections {', '.join(wanted)}.",
-        why=f"{decision.hit.why}; missing: {lacking}",
-        command=profile(facts.readings.launch.kernel, asked),
+        what=what,
+        why=f"{decision.hit.why}; missing: {words}",
+        command=profile(launch.kernel, asked),
         expect=f"the new file decides {', '.join(_open(decision)) or 'the class'}",
         guard="the same program, case, GPU and clocks as this file",
+        refute="the new file leaves the class open",
+        target=_target(facts, ()),
+        bound=None,
+        risk=0,
+        query=query.query(launch, class_name=decision.hit.name, words="profile nsight compute"),
     )
 
 
@@ -148,9 +196,10 @@ def for_refusal(refused: Refusal) -> NextStep:
     return NextStep(
         kind="capture",
         family="export",
-        what="Export the raw page as CSV and digest that.",
+        what="Give a file that holds a report: the .ncu-rep itself, or its raw page as CSV.",
         why=f"{refused.code}: {refused.what}",
         command=refused.fix,
         expect="a digest with a class",
         guard="the same report",
+        risk=0,
     )

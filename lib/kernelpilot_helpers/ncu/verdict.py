@@ -20,6 +20,8 @@ class Hit:
     contradicts: tuple[str, ...] = ()
     weak: bool = False
     """At most low confidence: the evidence only hints."""
+    sure: bool = False
+    """Holds whatever a rule says that could not be decided before it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -71,11 +71,10 @@ def require_cited(ws: Workspace, cited: Motivation) -> None:
             fix=f"{IDEA}  # prints the KEY to cite{known}",
         )
     known = f"; there is: {', '.join(sorted(digests)[:SHOWN])}" if digests else ""
-    raise Refused(
-        f"no {missing[0]}: no such file or folder",
-        where=citations.DIGESTS,
-        fix=f"kernelpilot ncu digest FILE --out {citations.DIGESTS}VERSION/CASE  # VERSION is the ID to cite{known}",
-    )
+    fix = f"kernelpilot ncu digest FILE --out {citations.DIGESTS}VERSION/CASE  # VERSION is the ID to cite{known}"
+    if ws.device.kind == "gpu":
+        fix = f"kernelpilot profile --version VERSION  # prints the ID to cite{known}"
+    raise Refused(f"no {missing[0]}: no such file or folder", where=citations.DIGESTS, fix=fix)
 
 
 def files(ws: Workspace, tree: str) -> list[str]:

@@ -38,6 +38,10 @@ def main(argv: list[str], *, script: str) -> int:
         from . import sanitize
 
         return sanitize.child(argv[1:])
+    if argv[:1] == ["--profile"]:
+        from . import profile_target
+
+        return profile_target.child(argv[1:])
     if argv[:1] == ["--die-with"]:
         if os.getppid() == int(argv[1]):  # not so behind a wrapper that starts Python for us
             die_with(int(argv[1]))

@@ -179,7 +179,7 @@ def child(argv: list[str]) -> int:
     case = parse_case(next(c for c in job["cases"] if c["case_id"] == argv[2]))
     frame = frames.TorchFrame()
     device = cuda.open_device()
-    module = _load(jobdir / arm.source, arm, folder, device)
+    module = load(jobdir / arm.source, arm, folder, device)
     tensors = {t.name: tensor(frame, t, device.torch_device) for t in case.tensors if t.role != "scalar"}
     device.synchronize()
     call(module, arm, case, tensors, job.get("stages", ["entry"]))
@@ -188,7 +188,7 @@ def child(argv: list[str]) -> int:
     return 0
 
 
-def _load(source: Path, arm: Arm, folder: Path, device: Any) -> Any:
+def load(source: Path, arm: Arm, folder: Path, device: Any) -> Any:
     """Import the candidate as its worker does, over a copy of what was built."""
     build.begin(
         build.Session(
