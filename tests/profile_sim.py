@@ -27,6 +27,7 @@ PERMISSION = (
 )
 BODIES = {
     "report": 'cp "{report}" "$out.ncu-rep"',
+    "packed": 'cp "{report}" "$out.ncu-repz"',
     "permission": f'echo "{PERMISSION}"; echo "==WARNING== No kernels were profiled."',
     "hang": "sleep 60 & wait",
     "silent": "exit 0",

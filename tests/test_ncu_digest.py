@@ -421,7 +421,7 @@ def test_bytes_and_time_stand_beside_what_the_case_needs() -> None:
 
 def test_a_report_without_launches_is_refused_by_name() -> None:
     """Breaks when a session page alone is a traceback or an empty digest."""
-    with pytest.raises(ncu.RefusedInput, match="holds no launch"):
+    with pytest.raises(ncu.RefusedInput, match="which holds no launch"):
         examine.digest_of(dataclasses.replace(made.times(1e5), launches=()))
 
 

@@ -124,7 +124,7 @@ def test_damaged_instances_and_code_are_empty_not_an_error() -> None:
     found = build.parse(report(block(sources=[cubin], names=["a"], results=[result(bad)])))
     assert found.launches[0].metrics["a"].number == 4
     assert found.launches[0].series["a"].values == ()
-    assert found.code["5"].cubin == b""
+    assert found.code["7/5"].cubin == b""
 
 
 def test_three_hundred_mutations() -> None:

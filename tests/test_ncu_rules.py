@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -37,31 +38,33 @@ QUIET: Mapping[str, float] = {
     "atomic_sectors": 0, "reduction_sectors": 0,
 }  # fmt: skip
 PIPES: Mapping[str, float] = {"alu": 10, "fma": 10, "lsu": 10, "xu": 1, "fp64": 0}
-Stalls = Mapping[str, float]
 
 
-def launch(
-    *, stalls: Stalls | None = None, pipes: Mapping[str, float] = PIPES, without: tuple[str, ...] = (),
-    raw: Mapping[str, float] | None = None, ops: tuple[str, ...] = (), rules: tuple[Rule, ...] = (),
-    kernel: str = "k(int)", cc: str = "9.0", collected: tuple[str, ...] = (), **roles: float,
-) -> Launch:  # fmt: skip
-    """A launch of the quiet kernel with some roles changed, under each role's newest name."""
+def launch(**given: Any) -> Launch:
+    """The quiet kernel with some roles changed, under each role's newest name.
+
+    Not roles: ``stalls``, ``pipes``, ``without`` (roles), ``raw`` (names), ``ops``, ``rules``, ``kernel``, ``cc``.
+    """
+    without = given.pop("without", ())
+    stalls = given.pop("stalls", None) or dict.fromkeys(
+        ("long_scoreboard", "wait", "barrier", "short_scoreboard", "mio_throttle"), 20.0
+    )
+    pipes, raw, ops = given.pop("pipes", PIPES), given.pop("raw", {}), given.pop("ops", ())
+    names = {key: given.pop(key, default) for key, default in (("rules", ()), ("kernel", "k(int)"), ("cc", "9.0"))}
     metrics = {}
-    for role, number in {**QUIET, **roles}.items():
+    for role, number in {**QUIET, **given}.items():
         if role not in without:
             kind, name = ROLES[role][:2]
             metrics[name] = Value(number=number, unit="" if kind == "count" else kind)
     if "stalls" not in without:
-        given = stalls or {"long_scoreboard": 20, "wait": 20, "barrier": 20, "short_scoreboard": 20, "mio_throttle": 20}
-        metrics |= {ISSUED.format(r): Value(number=given.get(r, 0.0)) for r in REASONS}
+        metrics |= {ISSUED.format(r): Value(number=stalls.get(r, 0.0)) for r in REASONS}
     if "pipes" not in without:
         metrics |= {f"sm__inst_executed_pipe_{p}{PCT}": Value(number=v, unit="%") for p, v in pipes.items()}
-    metrics |= {name: Value(number=v, unit="%" if "pct" in name else "") for name, v in (raw or {}).items()}
+    metrics |= {name: Value(number=v, unit="%" if "pct" in name else "") for name, v in raw.items()}
+    counts = {"sass__inst_executed_per_opcode": Series(keys=ops, values=(1,) * len(ops))} if ops else {}
     return Launch(
-        id="0", kernel=kernel, grid="", block="", device="0", cc=cc, stream="7", process="1", metrics=metrics,
-        series={"sass__inst_executed_per_opcode": Series(keys=ops, values=(1,) * len(ops))} if ops else {},
-        rules=rules, sections=collected,
-    )  # fmt: skip
+        id="0", grid="", block="", device="0", stream="7", process="1", metrics=metrics, series=counts, **names
+    )
 
 
 def judged(one: Launch, *, session: Session | None = None, agreement: Agreement | None = None,
@@ -90,7 +93,8 @@ CLASSES: dict[str, tuple[str, Launch]] = {
     "uneven blocks": ("exec.imbalance", launch(sm_cycles_max=99_000, sm_cycles_avg=50_000)),
     "DRAM": ("mem.dram_bw", launch(memory_sol=90, dram_sol=90, stalls=LONG)),
     "unused sectors under DRAM": (
-        "mem.uncoalesced", launch(memory_sol=90, dram_sol=90, global_sectors_ideal=3e5, stalls=LONG)),
+        "mem.uncoalesced",
+        launch(memory_sol=90, dram_sol=90, global_sectors_ideal=3e5, bytes_per_sector_load=10, stalls=LONG)),
     "unused sectors, latency": ("mem.uncoalesced", launch(global_sectors_ideal=3e5, stalls=LONG)),
     "L2": ("mem.l2_bw", launch(memory_sol=85, l2_sol=85, dram_sol=10, stalls=LONG)),
     "L1": ("mem.l1_lsu", launch(memory_sol=85, l1_sol=85, dram_sol=5, stalls={"lg_throttle": 90.0})),
@@ -179,9 +183,9 @@ def test_stalls_of_idle_producers_are_not_ranked() -> None:
 def test_a_matrix_vector_product_is_not_told_to_use_tensor_cores() -> None:
     """Breaks when a GEMV, or any kernel that merely uses FMA, is sent to tensor cores."""
     busy = {"sm_sol": 85.0, "pipes": {**PIPES, "fma": 85}}
-    assert name_of(launch(**busy, kernel="gemv2T_kernel_val(int)")) == "exec.pipe_bound:fma"  # type: ignore[arg-type]
-    assert name_of(launch(**busy, kernel="nbody(float4*)")) == "exec.pipe_bound:fma"  # type: ignore[arg-type]
-    assert name_of(launch(**busy, kernel="sgemm(int)", cc="6.1")) == "exec.pipe_bound:fma"  # type: ignore[arg-type]
+    assert name_of(launch(**busy, kernel="gemv2T_kernel_val(int)")) == "exec.pipe_bound:fma"
+    assert name_of(launch(**busy, kernel="nbody(float4*)")) == "exec.pipe_bound:fma"
+    assert name_of(launch(**busy, kernel="sgemm(int)", cc="6.1")) == "exec.pipe_bound:fma"
 
 
 def test_dram_at_its_roof_with_twice_the_bytes_is_no_stop() -> None:
@@ -249,7 +253,7 @@ def test_the_edit_fits_the_kind_of_kernel(one: Launch, words: str) -> None:
 @pytest.mark.parametrize("left", [(), ("sm_sol",), ("memory_sol", "dram_sol"), ("dram_sol", "issue", "lanes")])
 def test_a_list_of_metrics_ends_in_a_capture(left: tuple[str, ...]) -> None:
     """Breaks when a few metrics, without one of the two speeds of light, name a class."""
-    one = launch(**{r: 95.0 for r in left}, without=(*(r for r in QUIET if r not in left), "stalls", "pipes"))
+    one = launch(**dict.fromkeys(left, 95.0), without=(*(r for r in QUIET if r not in left), "stalls", "pipes"))
     facts, decision = judged(one)
     step = steps.step(facts, decision, min_bytes=None)
     assert (decision.hit.name, decision.confidence, step.kind) == (INSUFFICIENT, "none", "capture")
@@ -338,10 +342,11 @@ def test_stall_families_are_never_mixed() -> None:
     samples = {f"smsp__pcsamp_warps_issue_stalled_{r}": 1.0 for r in REASONS} | {
         "smsp__pcsamp_warps_issue_stalled_barrier": 20.0, "smsp__pcsamp_warps_issue_stalled_barrier_not_issued": 500.0,
         "smsp__pcsamp_warps_issue_stalled_selected": 900.0,
+        "smsp__pcsamp_warps_issue_stalled_gmma": 0.0,
     }  # fmt: skip
     facts, decision = judged(launch(without=("stalls",), raw={**cut, **samples}))
     assert decision.hit.name == "lat.barrier"
-    assert facts.stalls["barrier"] == pytest.approx(20 / 34)
+    assert facts.stalls["barrier"] == pytest.approx(20 / 33)
 
 
 def test_the_part_that_makes_the_memory_figure_decides_the_tier() -> None:
@@ -439,5 +444,11 @@ def test_the_knowledge_query_runs() -> None:
     assert (new.operator, new.dsl, new.arch, old.arch) == ("attention", "flash-attention", "sm_90", "sm_61")
     assert "--arch" not in old.command
     argv = shlex.split(new.command)[1:]
-    done = subprocess.run([sys.executable, "-m", "kernelpilot_helpers.cli", *argv], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, "-m", "kernelpilot_helpers", *argv], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_units_are_compared_each_with_its_own_average() -> None:
+    """Breaks when an uneven L2 or DRAM is hidden behind even SMs, or a unit that was not compared counts as even."""
+    facts, _ = judged(launch(l2_cycles_max=150, l2_cycles_avg=100))
+    assert facts.uneven() == {"sm": pytest.approx(99 / 98), "l2": 1.5}

@@ -31,7 +31,7 @@ from kernelpilot_helpers.executors.profile_stage import Kernel, LocalStage, Rehe
 from kernelpilot_helpers.executors.task_python import TaskPython
 from kernelpilot_helpers.ledger.model import Motivation
 from kernelpilot_helpers.referee import fallback, gating, profiling, sources, subject, workspace
-from kernelpilot_helpers.runtime import profile_target
+from kernelpilot_helpers.runtime import forge, profile_target
 from tests import fakegpu, gpu_sim
 from tests.jobs import materialise, norm_case
 from tests.profile_sim import CASE, GOOD, FakeStage, ncu, profile, repo
@@ -86,6 +86,17 @@ def test_a_report_is_filed_whole_committed_without_itself_and_holds(made: Path, 
     assert (kept.verdict, kept.regime, kept.epoch, kept.gpu) == ("baseline", "prefill", 1, "NVIDIA H200")
     assert not any(str(made) in word or word.startswith("/") for word in kept.command)
     assert not (made / ".kernelpilot" / "profile").exists()
+
+
+def test_a_packed_report_is_taken_and_one_that_git_would_keep_is_not_left_there(made: Path, tools: Path) -> None:
+    """Breaks when a newer ncu seems to write nothing, or an older repo gets its reports into the history."""
+    for ignored in (True, False):
+        done = profile(made, ncu(tools, "packed"), "baseline")
+        assert done.profile.report is not None and done.profile.report.name == "report.ncu-repz"
+        assert (made / FOLDER / "report.ncu-repz").exists() is ignored
+        assert proc.dirty(made) == [] and set(faults(made).values()) == {()}
+        (made / ".gitignore").write_text((made / ".gitignore").read_text().replace("*.ncu-repz\n", ""))
+        proc.commit(made, "older", [".gitignore"])
 
 
 def test_the_command_captures_the_version_s_own_launches_after_the_warm_up(made: Path, tools: Path) -> None:
@@ -394,6 +405,15 @@ def test_the_program_builds_and_calls_a_version_in_one_process(tmp_path: Path) -
         argv, env = stage.program(scene)
         assert argv[-6:-2] == ["B", case.case_id, str(scene.folder), "3"] and "capture" in argv
         assert env["HOME"] == str(scene.folder / "home")
+
+
+def test_a_build_for_a_profiler_gets_line_tables_once() -> None:
+    """Breaks when hot lines have no names, or a build that is timed changes."""
+    plain = SimpleNamespace(source=Path(), target=Path(), key="", known={}, during=print, admit=print)
+    lined = forge.Session(**vars(plain), lines=True).lined
+    assert lined(["-O3"]) == ("-O3", "-lineinfo") and lined(["-lineinfo"]) == ("-lineinfo",)
+    assert lined(["--generate-line-info"]) == ("--generate-line-info",)
+    assert forge.Session(**vars(plain)).lined(["-O3"]) == ("-O3",)
 
 
 def test_a_trace_gives_kernels_in_the_order_of_their_start() -> None:

@@ -132,9 +132,9 @@ def _disassembler() -> Path:
 
 
 def _read(files: Sequence[Path], *, force: bool) -> Report:
-    from kernelpilot_helpers.ncu import load
+    from kernelpilot_helpers.ncu import load, sniff
 
-    return load.load(files, force=force)
+    return sniff.launched(load.load(files, force=force))
 
 
 def _load(files: Sequence[Path], *, force: bool) -> Report:

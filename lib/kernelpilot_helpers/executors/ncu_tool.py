@@ -56,6 +56,8 @@ class Ended:
 
     seconds: float
     why: Why | None
+    report: Path | None = None
+    """What it wrote: newer versions pack the report and call it ``.ncu-repz``."""
 
 
 def find(environ: Mapping[str, str]) -> Tool | Why:
@@ -96,7 +98,8 @@ def argv(tool: Tool, launches: Launches, report: Path, program: Sequence[str]) -
 
 def run(command: Sequence[str], report: Path, *, env: Mapping[str, str], cwd: Path, log: Path, limit: float) -> Ended:
     """Run ncu to its end or its limit, then kill its whole process group. A report counts only after a good end."""
-    report.unlink(missing_ok=True)
+    for path in forms(report):
+        path.unlink(missing_ok=True)
     started = time.monotonic()
     late = False
     with log.open("wb") as out:
@@ -117,14 +120,21 @@ def run(command: Sequence[str], report: Path, *, env: Mapping[str, str], cwd: Pa
             process.wait()
     seconds = time.monotonic() - started
     said = log.read_text(errors="replace")
-    return Ended(seconds=seconds, why=_why(code, said, report, limit if late else None))
+    found = next((path for path in forms(report) if path.is_file() and path.stat().st_size), None)
+    why = _why(code, said, limit if late else None, found=found is not None)
+    return Ended(seconds=seconds, why=why, report=found if why is None else None)
 
 
-def _why(code: int, said: str, report: Path, late: float | None) -> Why | None:
+def forms(report: Path) -> tuple[Path, Path]:
+    """The names under which a report may come out."""
+    return report.with_suffix(".ncu-rep"), report.with_suffix(".ncu-repz")
+
+
+def _why(code: int, said: str, late: float | None, *, found: bool) -> Why | None:
     if late is not None:
         return Why(code="ncu.timeout", words=f"did not end within {late:g} s and was killed; {clean(said)}".strip("; "))
     named = _code(said)
-    if report.is_file() and report.stat().st_size and code == 0 and named != "ncu.permission":
+    if found and code == 0 and named != "ncu.permission":
         return None
     if named == "ncu.failed" and code == 0:
         return Why(code="ncu.no_report", words=clean(said) or "ncu ended well and left no report")

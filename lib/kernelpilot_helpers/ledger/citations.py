@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from kernelpilot_helpers.ledger.model import Motivation
 
 DIGESTS = "artifacts/profile-digests/"
-COMMON = ("digest.json", "digest.md", "facts.json", "profile.json", "report.ncu-rep", "README.md")
+COMMON = ("digest.json", "digest.md", "facts.json", "profile.json", "report.ncu-rep", "report.ncu-repz", "README.md")
 """Names that every digest has or none is: they say nothing of which one is meant."""
 
 

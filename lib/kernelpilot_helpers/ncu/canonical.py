@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -13,8 +12,7 @@ import msgspec
 
 from kernelpilot_helpers.ncu.quantity import rounded
 
-_FLAT = re.compile(r"\[\n[^\[\]{}\n]*(?:\n[^\[\]{}\n]*)*\n *\]")
-_BREAK = re.compile(r"\n *")
+_PLAIN = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 T = TypeVar("T")
 
 
@@ -60,6 +58,15 @@ def _settled(value: Any, text: Callable[[str], str]) -> Any:
 
 def dump(plain: Any) -> bytes:
     """JSON text with a final newline. The same value gives the same bytes on every machine."""
-    text = json.dumps(plain, ensure_ascii=False, allow_nan=False, sort_keys=True, indent=1)
-    flat = _FLAT.sub(lambda hit: _BREAK.sub(" ", hit[0]).replace("[ ", "[").replace(" ]", "]"), text)
-    return (flat + "\n").encode("utf-8", "backslashreplace")
+    return (_laid_out(plain, "\n") + "\n").encode("utf-8", "backslashreplace")
+
+
+def _laid_out(plain: Any, end: str) -> str:
+    # The standard encoder indents in Python, value by value: three times the time of one that indents containers only.
+    inner = end + " "
+    if isinstance(plain, dict) and plain:
+        parts = [f"{_PLAIN(key)}: {_laid_out(plain[key], inner)}" for key in sorted(plain)]
+        return "{" + inner + f",{inner}".join(parts) + end + "}"
+    if isinstance(plain, (list, tuple)) and any(isinstance(item, (dict, list, tuple)) for item in plain):
+        return "[" + inner + f",{inner}".join(_laid_out(item, inner) for item in plain) + end + "]"
+    return _PLAIN(plain)

@@ -62,10 +62,7 @@ def digest_of(
     Names of people and machines are hidden unless ``keep_paths``. ``disassembler`` gives hotspots their instructions;
     it takes a second. Raises RefusedInput for a report without launches.
     """
-    if not report.launches:
-        raise RefusedInput(
-            "raw.no_launches", f"{report.files[0].name} holds no launch: give its raw page or report too"
-        )
+    report = sniff.launched(report)
     given = given or Given()
     redactor = redactor_of(report, keep=keep_paths)
     found = grouping(report)

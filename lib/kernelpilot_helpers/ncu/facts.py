@@ -84,7 +84,10 @@ class Facts:
         if dram >= self.memory - limits.SAME_TIER:
             return "dram"
         l1 = l1 if l1 is not None else self.get("l1_active")
-        if l2 is None or l1 is None or max(l1, l2) < self.memory - limits.MARGIN:
+        # Names that count only data beats, and L2's own roll-up, are off by some points: near ties are no answer.
+        if dram >= self.memory - 2 * limits.MARGIN or l2 is None or l1 is None:
+            return "unknown"
+        if max(l1, l2) < self.memory - limits.MARGIN:
             return "unknown"
         return "l1" if l1 >= l2 else "l2"
 
@@ -145,6 +148,17 @@ class Facts:
         if most is None:
             return said.keep(self.readings, "imbalance", said.imbalance(self.readings.launch))
         return self.readings.share("imbalance", most, mean, "sm__cycles_active.max / sm__cycles_active.avg")
+
+    def uneven(self) -> dict[str, float]:
+        """Busiest over average active cycles of each kind of unit that was compared: ``sm``, ``l2``, ``dram``."""
+        out = {}
+        for unit in ("sm", "l2", "dram"):
+            most, mean = self.get(f"{unit}_cycles_max"), self.get(f"{unit}_cycles_avg")
+            self.readings.asked.pop(f"{unit}_cycles_max", None)
+            self.readings.asked.pop(f"{unit}_cycles_avg", None)
+            if most is not None and mean:
+                out[unit] = most / mean
+        return out
 
     def busiest_sm_at_most(self) -> float | None:
         """Upper bound on ``busiest_sm`` where the busiest SM was not captured: no SM works longer than the kernel."""

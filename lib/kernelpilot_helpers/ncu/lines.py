@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from kernelpilot_helpers.ncu import limits, line_program
+from kernelpilot_helpers.ncu import limits, line_program, reach
 from kernelpilot_helpers.ncu.report import Code
 
 if TYPE_CHECKING:
@@ -98,13 +98,16 @@ def text_line(code: Code, file: str, line: int) -> str:
     return rows[line - 1].strip()[: limits.MAX_NAME] if 0 < line <= len(rows) else ""
 
 
-def _guarded(cubin: bytes, section: str, read: Callable[[ELFFile, str], Table]) -> Table:
-    if not cubin:
+def _guarded(held: bytes | memoryview, section: str, read: Callable[[ELFFile, str], Table]) -> Table:
+    if not held:
         return Table(note="the report holds no machine code")
+    if len(held) > limits.MAX_BYTES:
+        return Table(note="the machine code is too large to look for lines")
+    # by the heads: a search through 30 MB of library code takes longer than the rest of a digest
+    names = {name for name, _, _ in reach.sections(held)}
+    cubin = b"" if names and section not in names else bytes(held)
     if section.encode() not in cubin:
         return Table(note="the machine code was built without -lineinfo")
-    if len(cubin) > limits.MAX_BYTES:
-        return Table(note="the machine code is too large to look for lines")
     # elftools takes 50 ms to import: paid only by code that has a table
     from elftools.common.exceptions import DWARFError, ELFError  # noqa: PLC0415
     from elftools.construct import ConstructError  # noqa: PLC0415

@@ -86,19 +86,20 @@ def compare(before: Build, after: Build) -> Reach:
     )
 
 
-def section(cubin: bytes, symbol: str) -> bytes:
+def section(cubin: bytes | memoryview, symbol: str) -> bytes:
     """Instructions of one function of a 64-bit ELF; empty when the file is not one, or has no such function."""
     alone: tuple[int, int] | None = None
     count = 0
-    for label, start, end in _texts(cubin):
+    texts = (found for found in sections(cubin) if found[0].startswith(".text."))
+    for label, start, end in texts:
         if symbol and label == f".text.{symbol}":
             return bytes(cubin[start:end])
         alone, count = (start, end), count + 1
     return bytes(cubin[alone[0] : alone[1]]) if alone is not None and count == 1 else b""
 
 
-def _texts(cubin: bytes) -> Iterator[tuple[str, int, int]]:
-    """Name, start and end of each section of instructions."""
+def sections(cubin: bytes | memoryview) -> Iterator[tuple[str, int, int]]:
+    """Name, start and end of each section of a 64-bit ELF that lies whole in it; nothing of what is not one."""
     if len(cubin) < _HEAD.size or cubin[:5] != b"\x7fELF\x02":
         return
     head = _HEAD.unpack_from(cubin)
@@ -110,5 +111,5 @@ def _texts(cubin: bytes) -> Iterator[tuple[str, int, int]]:
     strings = bytes(cubin[start : start + length])
     for name, _, _, _, at, long, *_ in sections:
         label = strings[name : strings.find(b"\0", name)] if name < len(strings) else b""
-        if label.startswith(b".text.") and at + long <= len(cubin):
+        if label and at + long <= len(cubin):
             yield label.decode("utf-8", "replace"), at, at + long

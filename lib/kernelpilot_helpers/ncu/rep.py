@@ -55,7 +55,7 @@ class _Walk:
                 )  # fmt: skip
                 continue
             try:
-                self.codes.add(start, end, self.unknown.setdefault("source", set()))
+                self.codes.add(start, end, self.unknown.setdefault("source", set()), process=process)
             except RefusedInput as fault:
                 self.note(f"code in block {block.index} damaged: {fault.what}")
         if block.cut:

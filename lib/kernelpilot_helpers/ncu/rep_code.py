@@ -15,7 +15,7 @@ Parts = dict[int, tuple[int, int]]
 
 
 class Codes(Mapping[str, Code]):
-    """By reference, as decimal text. One that is sent twice, the second time without its cubin, is merged."""
+    """By ``key``. A code that is sent twice, the second time without its cubin, is merged."""
 
     __slots__ = ("_data", "_done", "_parts")
 
@@ -24,8 +24,8 @@ class Codes(Mapping[str, Code]):
         self._parts: dict[str, Parts] = {}
         self._done: dict[str, Code] = {}
 
-    def add(self, start: int, end: int, unknown: set[int]) -> None:
-        """Notes one ``SourceData`` message. Raises RefusedInput when it is damaged."""
+    def add(self, start: int, end: int, unknown: set[int], *, process: str) -> None:
+        """Notes one ``SourceData`` message of a process. Raises RefusedInput when it is damaged."""
         parts: Parts = {}
         reference = 0
         for number, kind, value, stop in wire.fields(self._data, start, end):
@@ -37,7 +37,8 @@ class Codes(Mapping[str, Code]):
                 parts[number] = (value, stop)
             if number not in KNOWN:
                 unknown.add(number)
-        self._parts[str(reference)] = {**self._parts.get(str(reference), {}), **parts}
+        name = key(process, reference)
+        self._parts[name] = {**self._parts.get(name, {}), **parts}
 
     def __getitem__(self, key: str) -> Code:
         if key not in self._done:
@@ -58,6 +59,15 @@ class Codes(Mapping[str, Code]):
         return key in self._parts
 
 
+def key(process: str, reference: int) -> str:
+    """Of a code in ``Report.code``: each process counts its references from the same number.
+
+    >>> key("7", 5)
+    '7/5'
+    """
+    return f"{process}/{reference}"
+
+
 def architecture(revision: int) -> str:
     """``sm_90`` of 0x90000; empty where it is not known.
 
@@ -70,9 +80,10 @@ def architecture(revision: int) -> str:
 
 def _code(data: Buffer, parts: Parts) -> Code:
     cubin = parts.get(_CUBIN, (0, 0))
+    whole = data if isinstance(data, memoryview) else memoryview(data)
     ptx = parts.get(_PTX, (0, 0))
     return Code(
-        cubin=bytes(data[cubin[0] : cubin[1]]),
+        cubin=whole[cubin[0] : cubin[1]],
         ptx=wire.text(data, *ptx, most=1 << 26),
         functions=tuple(_functions(data, *parts.get(_FUNCTIONS, (0, 0)))),
         files=dict(_files(data, *parts.get(_FILES, (0, 0)))),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kernelpilot_helpers.ncu import rep_metrics, rep_nvtx, rep_rules, wire
+from kernelpilot_helpers.ncu import rep_code, rep_metrics, rep_nvtx, rep_rules, wire
 from kernelpilot_helpers.ncu.rep_session import Device
 from kernelpilot_helpers.ncu.report import Kind, Launch, Rule, Value
 from kernelpilot_helpers.ncu.wire import BYTES, VARINT, Buffer
@@ -90,7 +90,7 @@ def read(
         block=_dim3(data, parts.runs.get(11)) if kind == "kernel" else "",
         device=device, cc=cc, process=entry.process,
         context=str(parts.numbers.get(layout.context, "")), stream=str(parts.numbers.get(layout.stream, "")),
-        metrics=metrics.only(keep) if keep else metrics, series=series, code=_reference(data, parts, kind),
+        metrics=metrics.only(keep) if keep else metrics, series=series, code=_reference(data, parts, entry),
         nvtx=rep_nvtx.read(data, *nvtx, parts.numbers.get(1, 0)) if nvtx else (),
         rules=_rules(data, parts), sections=_sections(data, parts), place=f"result {entry.place}",
     )  # fmt: skip
@@ -146,13 +146,13 @@ def _whole(metrics: Mapping[str, Value], name: str) -> int | None:
     return None if found is None or found.number is None else int(found.number)
 
 
-def _reference(data: Buffer, parts: _Parts, kind: Kind) -> str:
+def _reference(data: Buffer, parts: _Parts, entry: Entry) -> str:
     """Of a kernel's code. A range or a graph runs several kernels: no claim about one of them."""
-    if kind != "kernel" or 15 not in parts.runs:
+    if entry.kind != "kernel" or 15 not in parts.runs:
         return ""
     for number, sort, value, _ in wire.fields(data, *parts.runs[15]):
         if number == 1 and sort == VARINT:
-            return str(value)
+            return rep_code.key(entry.process, value)
     return ""
 
 

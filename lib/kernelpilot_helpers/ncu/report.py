@@ -93,7 +93,8 @@ class Launch:
 class Code:
     """Machine code and sources that a report carries."""
 
-    cubin: bytes = b""
+    cubin: bytes | memoryview = b""
+    """A view of the file's bytes where it came from a binary report: library code is tens of megabytes."""
     ptx: str = ""
     functions: tuple[tuple[str, int], ...] = ()
     """(symbol, absolute address of its first instruction)."""

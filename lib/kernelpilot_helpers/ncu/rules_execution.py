@@ -32,6 +32,8 @@ def tensor_bound(facts: Facts) -> Answer:
             return No(name=name, why="not the limiting unit")
         return Unknown(name=name, missing=("tensor",))
     others = max(v for v in (facts.get("dram_sol"), _l2(facts), 0.0) if v is not None)
+    if tensor < limits.BUSY and not _explained(facts, tensor):
+        return Unknown(name=name, missing=("tensor",))
     if tensor < limits.BUSY or tensor < others or tensor < (facts.sm or 0.0) - limits.SAME_TIER:
         return No(name=name, why=f"tensor pipe {tensor:.0f} %")
     limiting_sm(facts)
@@ -43,6 +45,20 @@ def tensor_bound(facts: Facts) -> Answer:
         supports=("tensor", "sm_sol", "limiting_sm"),
         sure=tensor >= limits.NEAR,
     )
+
+
+def _explained(facts: Facts, tensor: float) -> bool:
+    """Whether a known unit makes the compute figure; else the tensor name at hand may be one of several pipes."""
+    if facts.sm is None or facts.sm < limits.BUSY:
+        return True
+    named = limiting_sm(facts)
+    if named is not None:
+        return (
+            not re.search(r"pipe_(shared|tensor|tc)\w*_cycles", named[0]) or facts.pipes.get("fp64", 0.0) >= limits.BUSY
+        )
+    known = [tensor, facts.get("issue") or 0.0, *facts.pipes.values()]
+    known += [facts.told_pipe[1]] if facts.told_pipe is not None else []
+    return max(known) >= facts.sm - limits.MARGIN
 
 
 def _l2(facts: Facts) -> float | None:

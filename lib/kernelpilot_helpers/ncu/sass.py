@@ -5,16 +5,11 @@ Nothing of a report is ever executed: the disassembler gets a temporary file wit
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kernelpilot_helpers import proc
-from kernelpilot_helpers.errors import KernelPilotError
 from kernelpilot_helpers.ncu import lines
 from kernelpilot_helpers.ncu.report import Launch, Report
 
@@ -44,6 +39,9 @@ class Listing:
 
 def tool() -> Path | None:
     """NVIDIA's disassembler, of the optional package ``nvidia-cuda-nvdisasm`` or on PATH; None where it is absent."""
+    import importlib.util  # noqa: PLC0415
+    import shutil  # noqa: PLC0415
+
     spec = importlib.util.find_spec("nvidia")
     for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
         for found in sorted(Path(folder).glob("*/bin/nvdisasm*")):
@@ -64,9 +62,19 @@ def listing(report: Report, launch: Launch, *, symbol: str, disassembler: Path |
     index = lines.symbol_index(code, symbol)
     if index is None:
         return Listing(note="the machine code does not name the kernel")
+    return _disassembled(code.cubin, index, disassembler)
+
+
+def _disassembled(cubin: bytes | memoryview, index: int, disassembler: Path) -> Listing:
+    # Few digests ask for a disassembly, and running programs takes 20 ms to import.
+    import tempfile  # noqa: PLC0415
+
+    from kernelpilot_helpers import proc  # noqa: PLC0415
+    from kernelpilot_helpers.errors import KernelPilotError  # noqa: PLC0415
+
     with tempfile.TemporaryDirectory(prefix="kernelpilot-") as folder:
         path = Path(folder) / "code.cubin"
-        path.write_bytes(code.cubin)
+        path.write_bytes(cubin)
         try:
             done = proc.run([str(disassembler), "-c", "-ndf", "-fun", str(index), str(path)], timeout=TIMEOUT_S)
         except KernelPilotError as fault:

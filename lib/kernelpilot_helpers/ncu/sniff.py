@@ -7,6 +7,7 @@ import shlex
 from typing import Literal
 
 from kernelpilot_helpers.ncu.model import Refusal, RefusedInput
+from kernelpilot_helpers.ncu.report import Report
 
 Form = Literal["report", "facts", "raw", "details", "source", "session"]
 REPORT_MAGIC = b"NVR\0"
@@ -93,6 +94,14 @@ def no_table(text: str) -> RefusedInput:
     return RefusedInput("not_ncu", f"no table with metric names of Nsight Compute (such as sm__throughput...){shown}")
 
 
+def launched(report: Report) -> Report:
+    """The report, where it holds a launch. Raises RefusedInput: a source or a session page alone has none."""
+    if not report.launches:
+        forms = " and ".join(dict.fromkeys(f"{file.form} page" for file in report.files))
+        raise RefusedInput("page.alone", f"only a {forms}, which holds no launch")
+    return report
+
+
 _DIGEST = "kernelpilot ncu digest REPORT.ncu-rep"
 _CAPTURE = f"ncu --set full --import-source yes -f -o REPORT PROGRAM && {_DIGEST}"
 _FEWER = "ncu --import REPORT.ncu-rep -c 100 --page raw --csv > REPORT.raw.csv"
@@ -124,6 +133,8 @@ def refusal(fault: RefusedInput, *, path: str) -> Refusal:
     if code in ("report.binary", "report.compressed", "report.version"):
         force = " --force" if code == "report.version" else ""
         fix = f"kernelpilot ncu digest {shlex.quote(path)}{force}"
+    elif code == "page.alone":
+        fix = f"kernelpilot ncu digest {shlex.quote(path)} REPORT.ncu-rep  # {_WROTE}, or its raw page as CSV"
     elif code in _FIXES:
         fix = _FIXES[code]
     elif code.startswith(("page.", "raw.", "details.", "source.", "session.", "file.truncated")):

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from kernelpilot_helpers import ledger, records
+from kernelpilot_helpers import ledger, proc, records
 from kernelpilot_helpers.attempt import profile
-from kernelpilot_helpers.attempt.profile import DIGEST, FACTS, NAME, PAGE, REPORT, Compared, Profile, ReportFile
+from kernelpilot_helpers.attempt.profile import DIGEST, FACTS, NAME, PAGE, Compared, Profile, ReportFile
 from kernelpilot_helpers.evidence import digests
 from kernelpilot_helpers.gate.rules_profile import unlike
 from kernelpilot_helpers.ncu.model import Digest, Given
@@ -59,9 +59,11 @@ def draft(root: Path, made: Profile, report: Report, *, given: Given, report_pat
     path.mkdir(parents=True)
     kept = None
     if report_path is not None:
-        size, sha256 = report_path.stat().st_size, records.file_sha256(report_path)
-        report_path.replace(path / REPORT)
-        kept = ReportFile(name=REPORT, bytes=size, sha256=sha256)
+        name = report_path.name
+        kept = ReportFile(name=name, bytes=report_path.stat().st_size, sha256=records.file_sha256(report_path))
+        at = f"{profile.folder(made.subject, made.case_id)}/{name}"
+        if proc.git(root, "check-ignore", "-q", at, check=False).code == 0:  # else it would come into the history
+            report_path.replace(path / name)
     records.write_bytes(path / FACTS, facts)
     records.write_bytes(path / DIGEST, data)
     records.write_text(path / PAGE, page)

@@ -131,7 +131,8 @@ class _Capture:
             command = self._line(argv)
             self._say(f"ncu {tool.version}: {launches.count} launches, {launches.collected} set")
             log = self._work / "ncu.log"
-            why = ncu_tool.run(argv, path, env=env, cwd=scene.folder, log=log, limit=scene.limit).why
+            ended = ncu_tool.run(argv, path, env=env, cwd=scene.folder, log=log, limit=scene.limit)
+            path, why = ended.report or path, ended.why
             records.crash_point("profile.captured")
         report = None if why else self._read(path)
         if isinstance(report, Why):

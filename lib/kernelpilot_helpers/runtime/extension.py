@@ -50,6 +50,7 @@ def torch_extension(
     check_words(name, sources, flags=flags, cuda_flags=cuda_flags)
     if not name.isidentifier():
         raise BuildError(f"name {name!r}: a Python name, since it becomes a module's")
+    cuda_flags = session.lined(cuda_flags)
     bound = [f"{key}={value}" for key, value in (functions or {}).items()]
     command = ["torch_extension", name, *sources, "--flags", *flags, "--cuda-flags", *cuda_flags, "--bind", *bound]
     file = f"ext-{name}/{name}.so"

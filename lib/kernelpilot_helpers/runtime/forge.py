@@ -33,6 +33,7 @@ CACHES = {
 }  # fmt: skip
 """Variable to folder below the arm's build directory: no arm finds what another one, or an earlier job, compiled."""
 FIXED = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "TORCHINDUCTOR_FX_GRAPH_CACHE": "0", "MAX_JOBS": "4"}
+LINE_FLAGS = frozenset({"-lineinfo", "--generate-line-info"})
 LOG_CHARS = 6000
 SAID_CHARS = 5000
 """Of a failed compiler's messages: what is cut off later, at the front, must not be its errors."""
@@ -65,8 +66,15 @@ class Session:
     """``sm_90a`` and the like: the job's, else the GPU's; empty where neither says."""
     device: Any = None
     """The opened ``cuda.Device``; None where modules are compiled and not loaded."""
+    lines: bool = False
+    """Built for a profiler: GPU code gets line tables, which change no instruction."""
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     loaded: dict[str, Any] = field(default_factory=dict)
+
+    def lined(self, flags: Sequence[str]) -> tuple[str, ...]:
+        """Flags of a compiler of GPU code, with line tables where this build is for a profiler."""
+        more = () if not self.lines or LINE_FLAGS & set(flags) else ("-lineinfo",)
+        return (*flags, *more)
 
 
 _session: list[Session] = []

@@ -60,6 +60,7 @@ def nvrtc(
         if flag.split("=")[0] in ARCH_FLAGS:
             here = arch or session.arch or DEFAULT_ARCH
             raise BuildError(f"{flag}: leave this flag out, the architecture is what arch= names (here {here!r})")
+    flags = session.lined(flags)
     file = f"{name}.cubin"
     arch = arch or session.arch or DEFAULT_ARCH
     tool = "nvrtc" if find_library() else "nvcc"

@@ -79,7 +79,7 @@ class Program:
             (folder / "known.json").write_text("{}")
         started = time.monotonic()
         with device.stream():
-            module = load(jobdir / arm.source, arm, folder, device)
+            module = load(jobdir / arm.source, arm, folder, device, lines=True)
             self._tensors = {
                 t.name: tensor(self._frame, t, device.torch_device) for t in case.tensors if t.role != "scalar"
             }

@@ -188,13 +188,13 @@ def child(argv: list[str]) -> int:
     return 0
 
 
-def load(source: Path, arm: Arm, folder: Path, device: Any) -> Any:
-    """Import the candidate as its worker does, over a copy of what was built."""
+def load(source: Path, arm: Arm, folder: Path, device: Any, *, lines: bool = False) -> Any:
+    """Import the candidate as its worker does, over a copy of what was built; ``lines`` builds it for a profiler."""
     build.begin(
         build.Session(
             source=source, target=folder / "build", key=arm.build_key,
             known=json.loads((folder / "known.json").read_bytes()), during=lambda _on: None,
-            admit=lambda _path: None, gpu=True, arch=device.facts["arch"], device=device,
+            admit=lambda _path: None, gpu=True, arch=device.facts["arch"], device=device, lines=lines,
         )
     )  # fmt: skip
     sys.dont_write_bytecode = True
