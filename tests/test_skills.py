@@ -14,6 +14,7 @@ import pytest
 
 from kernelpilot_helpers import plan
 from kernelpilot_helpers.cli import group
+from kernelpilot_helpers.ncu import sections
 from kernelpilot_helpers.policy import POLICY
 from kernelpilot_helpers.scaffold import request
 from tests import doc_files
@@ -237,3 +238,15 @@ def test_the_open_validator_accepts_it(name: str) -> None:
         [tool, "validate", str(SKILLS / name)], capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_sections_of_every_capture_exist_in_ncu() -> None:
+    """Breaks when a recipe, or a step of the digest, asks for a section that ncu does not have: it would capture nothing.
+
+    The list is what ``ncu --list-sections`` of 2025.3.1 printed on an H200.
+    """
+    known = set((ROOT / "tests/golden/ncu/sections-2025.3.1.txt").read_text().split())
+    pages = "\n".join(p.read_text() for p in (SKILLS / "ncu-report").rglob("*.md"))
+    asked = set(re.findall(r"--section ([A-Za-z_]+)", pages))
+    assert len(asked) > 8
+    assert asked | set(sections.SECTIONS) | set(sections.ALWAYS) <= known
