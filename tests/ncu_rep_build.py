@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Sequence
 
-from kernelpilot_helpers.ncu import rep
+from kernelpilot_helpers.ncu import rep, wire
 from kernelpilot_helpers.ncu.report import Report
 from tests import ncu_files as files
 
@@ -71,7 +71,7 @@ def edges(data: bytes) -> list[int]:
     at = 8 + struct.unpack_from("<I", data, 4)[0]
     while at < len(data):
         size = struct.unpack_from("<I", data, at)[0]
-        payload = {key: value for key, kind, value, _ in rep.wire.fields(data, at + 4, at + 4 + size) if kind == 0}
+        payload = {key: value for key, kind, value, _ in wire.fields(data, at + 4, at + 4 + size) if kind == 0}
         found += [at, at + 4 + size]
         at += 4 + size + payload.get(5, 0)
     return [*found, len(data)]

@@ -5,11 +5,15 @@ Run as a script: ``python -m tests.profile_sim REPO VERSION NCU_FOLDER`` makes o
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import lzma
 import os
 import shlex
+import shutil
 import sys
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -35,6 +39,9 @@ BODIES = {
     "library": 'echo "==ERROR== LibraryNotLoaded: /opt/private/libcuda.so"; exit 1',
     "mismatch": 'echo "==ERROR== Cuda driver is not compatible: unsupported driver 470"; exit 1',
     "garbage": 'echo nothing > "$out.ncu-rep"',
+    "run": '"$@" || exit; cp "{report}" "$out.ncu-rep"',
+    "daemon": '(setsid sleep 77 &) ; cp "{report}" "$out.ncu-rep"',
+    "loud": 'head -c 30000000 /dev/zero | tr "\\0" x; echo; echo "==ERROR== the last words"; exit 3',
     "crash": 'cp "{report}" "$out.ncu-rep"; exit 9',
 }
 SCRIPT = """#!/bin/sh
@@ -45,16 +52,16 @@ case "$1" in
     exit 0;;
 esac
 for word in "$@"; do echo "$word"; done > {log}
-while [ $# -gt 0 ]; do [ "$1" = -o ] && out="$2"; shift; done
+while [ $# -gt 0 ]; do [ "$1" = -o ] && out="$2" && shift 2 && break; shift; done
 {body}
 """
 GOOD = Rehearsal(
     ok=True, gpu="NVIDIA H200", driver="580.1", framework="torch 2.13.0", arch="sm_90a", sm_count=132,
     kernels=(
-        Kernel(name="void conflict<32>(float*)", ns=9700, grid=(264, 1, 1), block=(256, 1, 1), registers=20),
+        Kernel(name="void copy_vec4<32>(float4*)", ns=9700, grid=(264, 1, 1), block=(256, 1, 1), registers=20),
         Kernel(name="fill", ns=300, grid=(4, 1, 1), block=(64, 1, 1), registers=8),
     ),
-    usage=(Usage(name="_Z8conflictILi32EEvPf", registers=20, spill_stores=16, spill_loads=24, shared=4096),),
+    usage=(Usage(name="_Z9copy_vec4ILi32EEvP6float4", registers=20, spill_stores=16, spill_loads=24, shared=4096),),
 )  # fmt: skip
 
 
@@ -75,6 +82,8 @@ def ncu(folder: Path, mode: str = "report", *, report: str = "two-processes", ve
 class FakeStage:
     """Rehearses at once and gives ncu a program that does nothing."""
 
+    marks = False
+
     def __init__(self, tools: Path, rehearsal: Rehearsal = GOOD) -> None:
         self.tools, self.rehearsal = tools, rehearsal
         self.scenes: list[Scene] = []
@@ -92,8 +101,15 @@ class FakeStage:
 
 
 def repo(folder: Path) -> Path:
-    """A GPU repo with a lock and one improved version, v001_fused."""
-    made = gpu_sim.repo(folder)
+    """A GPU repo with a lock and one improved version, v001_fused; a copy of one that is made once."""
+    return Path(shutil.copytree(_made(), folder, symlinks=True))
+
+
+@functools.cache
+def _made() -> Path:
+    top = Path(tempfile.mkdtemp(prefix="kp-profile-"))
+    atexit.register(shutil.rmtree, top, ignore_errors=True)
+    made = gpu_sim.repo(top / "repo")
     locking.lock(made, amend=False, why="", lab=FakeLab(), clock=clock, say=quiet)
     write_variant(made, "fused", "# tuned\n" + gpu_sim.CODE)
     attempt(made, FakeLab(speedup=1.25, noise=0.001))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -81,10 +82,12 @@ def test_capture_skips_the_warm_up_and_leaves_the_clocks(scripts: Any) -> None:
     shot = scripts.capturing.Shot(micro=BY_NAME["spill"], what="full")
     assert scripts.capturing.ncu_argv(shot, Path("o")) == [
         "ncu", "--clock-control", "none", "--target-processes", "application-only", "--set", "full", "--import-source",
-        "on", "--kernel-name", "regex:^spill$", "--launch-skip", "2", "--launch-count", "3", "--force-overwrite",
+        "on", "--kernel-name", "regex:^spill$", "--launch-skip", "2", "--launch-count", "1", "--force-overwrite",
         "--export", "o/spill-full-partial", "o/bin/spill", "case",
     ]  # fmt: skip
-    plain = scripts.capturing.Shot(micro=BY_NAME["spill"], what="metrics")
+    many = scripts.capturing.ncu_argv(scripts.capturing.Shot(micro=BY_NAME["launch_bound"], what="full"), Path("o"))
+    assert many[many.index("--launch-count") + 1] == "12"
+    plain = scripts.capturing.Shot(micro=BY_NAME["launch_bound"], what="metrics")
     argv = scripts.capturing.ncu_argv(plain, Path("o"))
     names = argv[argv.index("--metrics") + 1].split(",")
     assert len(names) == 6 and not [n for n in names if "memory" in n or "dram" in n]
@@ -279,10 +282,11 @@ def test_score_reads_files_by_name(scripts: Any, tmp_path: Path, monkeypatch: py
 
 def test_speed_measures_each_process_by_itself(scripts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Breaks when the second process is charged with the memory of the first, or a failed one is timed."""
-    big = "import sys; x = bytearray(150 << 20); print(len(x))"
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024  # Linux charges a child with this much
+    big = f"import sys; x = bytearray({round(held) + 150} << 20); print(len(x))"
     fat = scripts._child([sys.executable, "-c", big], tmp_path / "a")
     thin = scripts._child([sys.executable, "-c", "print(1)"], tmp_path / "b")
-    assert fat["mb"] > 150 > 100 > thin["mb"]
+    assert fat["mb"] > held + 150 > held + 60 > thin["mb"]
     with pytest.raises(SystemExit, match="ended with 3: gone"):
         scripts._child([sys.executable, "-c", "print('gone'); raise SystemExit(3)"], tmp_path / "c")
 

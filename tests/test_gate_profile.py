@@ -10,7 +10,10 @@ import pytest
 
 from kernelpilot_helpers import gate
 from kernelpilot_helpers.attempt.profile import Launches, Profile, Why
+from kernelpilot_helpers.attempt.raw import FigureTime
+from kernelpilot_helpers.benchmark.physics import cold_bytes
 from kernelpilot_helpers.evidence.digest_facts import DigestFacts
+from kernelpilot_helpers.evidence.gpu_run import GpuRun
 from kernelpilot_helpers.evidence.model import CommitFacts, Evidence
 from kernelpilot_helpers.gate import rules_profile
 from kernelpilot_helpers.ledger import Motivation
@@ -61,7 +64,8 @@ def digest(subject: str = "v001_fused", case_id: str = CASE, *, faults: tuple[st
 
 
 BASE_DIGEST = digest("v000_baseline")
-FALLBACK = digest("v000_baseline", source="fallback", why=Why(code="ncu.permission", words="no"), kind="capture")
+NO = Why(code="ncu.permission", words="ERR_NVGPUCTRPERM")
+FALLBACK = digest("v000_baseline", source="fallback", why=NO, kind="capture")
 
 
 def at(*digests: DigestFacts, rows: tuple[Any, ...] = (BASELINE, row()), **changes: Any) -> Evidence:
@@ -227,7 +231,8 @@ def test_17_baseline_and_candidate_share_case_gpu_filter_and_major_version() -> 
     """Breaks when two captures of different machines or cache states are held against each other."""
     (alone,) = found(at(digest(kind="stop")))
     assert alone[0] == "17" and alone[3] == f"kernelpilot profile --version baseline --case {CASE}"
-    assert found(at(FALLBACK, digest(kind="stop"))) == []
+    elsewhere = replace(FALLBACK, profile=made("v000_baseline", source="fallback", driver="550", why=NO))
+    assert found(at(elsewhere, digest(kind="stop"))) == []
     differ: dict[str, dict[str, Any]] = {
         "GPU H200 and H100": {"gpu": "H100"},
         "ncu major version 2025 and 2026": {"tool": "ncu 2026.1.0"},
@@ -240,6 +245,47 @@ def test_17_baseline_and_candidate_share_case_gpu_filter_and_major_version() -> 
         assert said[0] == "17" and words in said[2]
     other = Launches(calls=3, warm_up=3, skip=0, count=9, kernels=("other",), collected="full")
     assert found(at(BASE_DIGEST, digest(kind="stop", launches=other, tool="ncu 2025.9"))) == []
+
+
+def test_17_a_waiver_for_the_machine_falls_where_ncu_worked_on_it() -> None:
+    """Breaks when a version that no one wants to look at is waived on a machine where ncu works."""
+    waived = digest(source="fallback", why=NO, kind="capture")
+    (said,) = found(at(BASE_DIGEST, waived))
+    assert said[:2] == ("17", waived.path)
+    assert said[2] == f"says that ncu cannot run, and it gave a report of v000_baseline/{CASE} on the same GPU"
+    own = replace(waived, profile=made(source="fallback", why=Why(code="ncu.timeout", words="x")))
+    for other in (own, replace(waived, profile=made(source="fallback", why=NO, gpu="H100"))):
+        assert found(at(BASE_DIGEST, other)) == []
+    assert found(at(replace(BASE_DIGEST, faults=("x",)), waived))[0][1] == BASE_DIGEST.path
+    assert found(at(FALLBACK, waived)) == []
+
+
+def test_17_what_a_digest_was_told_of_its_case_is_looked_up_again() -> None:
+    """Breaks when "at the roof" can be had by naming another amount of bytes, or a floor that nobody measured."""
+    case = next(c for c in GOOD.cases if c.case_id == CASE)
+    for told, words in (
+        ({"min_bytes": cold_bytes(case) + 1}, "a least traffic of"), ({"floor_us": 9.5}, "a floor of 9.5 us"),
+    ):  # fmt: skip
+        (said,) = found(at(BASE_DIGEST, replace(digest(kind="stop"), **told)))
+        assert said[:2] == ("17", digest().path) and words in said[2]
+    figure = FigureTime(arm="", case_id=CASE, figure="touch", us=9.5)
+    ran = {"v001_fused.2": replace(RUNS["v001_fused.2"], gpu=GpuRun(figures=(figure,)))}
+    right = replace(digest(kind="stop"), min_bytes=cold_bytes(case), floor_us=9.5)
+    assert found(at(BASE_DIGEST, right, runs={**RUNS, **ran})) == []
+
+
+@pytest.mark.parametrize(("ratio", "near"), [(1.02, True), (0.98, True), (1.0201, False), (0.9799, False), (1.0, True)])
+def test_15_two_percent_is_within_two_percent(ratio: float, near: bool) -> None:
+    """Breaks when the border itself is lost to the last digit of a float."""
+    rows = (BASELINE, row(gain=gain(1.3), vs_baseline=gain(ratio)))
+    assert [f[0] for f in found(at(rows=rows))] == (["15"] if near else [])
+
+
+@pytest.mark.parametrize(("ratio", "far"), [(10.0, False), (10.01, True), (0.1, False), (0.0999, True)])
+def test_15_ten_times_is_no_surprise_and_more_is(ratio: float, far: bool) -> None:
+    """Breaks when the border moves."""
+    rows = (BASELINE, row(gain=gain(1.3), vs_baseline=gain(ratio)))
+    assert [f[0] for f in found(at(rows=rows))] == (["15"] if far else [])
 
 
 def test_18_the_next_attempt_takes_the_step_or_declines_it_with_a_reason() -> None:
@@ -259,7 +305,10 @@ def test_18_the_next_attempt_takes_the_step_or_declines_it_with_a_reason() -> No
     assert said(after(parent="v000_baseline")) == said() == []
     for cites in (f"v001_fused/{CASE}", "v001_fused", CASE):
         assert said(after(cites=cites)) == said(after("declined: it is there already", cites)) == []
-    assert said(after("declined:", "v001_fused")) == [f"declines digest v001_fused/{CASE} without a reason"]
+    for bare in ("declined:", "Declined", " declined : -", "declined: n/a", "declined: no reason"[:12], "declined: x."):
+        assert said(after(bare, "v001_fused")) == [f"declines digest v001_fused/{CASE} without a reason"], bare
+    for reason in ("declined: no shared memory left", "declined: the loads are coalesced", "declined loads: next"):
+        assert said(after(reason, "v001_fused")) == [], reason
     assert said(after(), after(cites="v001_fused", version="v003_n")) == []
     for kind in ("capture", "stop"):
         quiet = at(BASE_DIGEST, digest(kind=kind), rows=(BASELINE, row(), after()))

@@ -16,7 +16,7 @@ from tests import ncu_files as files
 from tests import ncu_made as made
 
 MICRO = {
-    "copy_vec4": ("mem.dram_bw", "edit", "fewer-bytes"),
+    "copy_vec4": ("mem.dram_bw", "stop", "fewer-bytes"),
     "fma_bound": ("exec.pipe_bound:fma", "stop", "at-roof"),
     "low_occupancy": ("lat.occupancy", "edit", "resource-cut"),
     "reg_spill": ("mem.spill", "edit", "fewer-live-registers"),
@@ -134,7 +134,12 @@ def test_dram_at_its_roof_is_a_stop_only_near_the_least_bytes() -> None:
 
 def test_waste_is_named_before_bandwidth() -> None:
     """Breaks when an uncoalesced kernel is told that it is bound by DRAM."""
-    half = {**CLEAN, "memory_l2_theoretical_sectors_global_ideal": ("sector", "1,000,000")}
+    half = {
+        **CLEAN,
+        "memory_l2_theoretical_sectors_global_ideal": ("sector", "1,000,000"),
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_ld.ratio": ("byte/sector", "16"),
+        "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.ratio": ("byte/sector", "32"),
+    }
     found = files.digest(files.made({**SOL, **half}))
     assert (found.name, found.next_step.family) == ("mem.uncoalesced", "coalesce")
     assert found.groups[0].evidence["excess_share"].value == 0.5
@@ -421,7 +426,7 @@ def test_bytes_and_time_stand_beside_what_the_case_needs() -> None:
 
 def test_a_report_without_launches_is_refused_by_name() -> None:
     """Breaks when a session page alone is a traceback or an empty digest."""
-    with pytest.raises(ncu.RefusedInput, match="which holds no launch"):
+    with pytest.raises(ncu.RefusedInput, match="that holds no launch"):
         examine.digest_of(dataclasses.replace(made.times(1e5), launches=()))
 
 

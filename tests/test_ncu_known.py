@@ -18,7 +18,7 @@ from tests import ncu_files as files
 
 # capture: class, kind of step, confidence
 KNOWN = {
-    "copy_vec4": ("mem.dram_bw", "edit", "high"),
+    "copy_vec4": ("mem.dram_bw", "stop", "high"),
     "fma_bound": ("exec.pipe_bound:fma", "stop", "high"),
     "low_occupancy": ("lat.occupancy", "edit", "high"),
     "reg_spill": ("mem.spill", "edit", "high"),

@@ -87,6 +87,15 @@ def test_the_contract_shapes_the_plan() -> None:
     assert plan.parse(two_text, "p.md").decisions == ()
 
 
+def test_the_baseline_s_profile_is_asked_for_by_its_command_where_there_is_a_gpu() -> None:
+    """Breaks when a GPU task's plan leaves open how to profile, or a CPU task's names a command that is refused."""
+    on_gpu, on_cpu = plan.render(*mm("decode")), TEXT
+    command = "`kernelpilot profile --version baseline`"
+    assert on_gpu.count(command) == 2 and command not in on_cpu
+    (task,) = (t for t in plan.parse(on_gpu, "p.md").tasks if t.id == "T5")
+    assert task.description.startswith(f"Profile the baseline on one representative case: {command};")
+
+
 COLUMNS = "Task ID | Description | Target AC | Tag (coding|analyze) | Depends On"
 ROW_T9 = next(line for line in TEXT.splitlines(keepends=True) if line.startswith("| T9 |"))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.util
 import json
 import os
 import shutil
@@ -24,29 +23,23 @@ from kernelpilot_helpers.attempt.profile import Launches, Profile
 from kernelpilot_helpers.cli import common, profile_command
 from kernelpilot_helpers.errors import Busy, KernelPilotError, Refused
 from kernelpilot_helpers.evidence import digests
-from kernelpilot_helpers.executors import deploy, ncu_tool, profile_stage
+from kernelpilot_helpers.executors import ncu_tool, profile_stage
 from kernelpilot_helpers.executors.fake import FakeLab
-from kernelpilot_helpers.executors.lab import encode_job
-from kernelpilot_helpers.executors.profile_stage import Kernel, LocalStage, Rehearsal, Scene
-from kernelpilot_helpers.executors.task_python import TaskPython
+from kernelpilot_helpers.executors.profile_stage import Kernel, Rehearsal
 from kernelpilot_helpers.ledger.model import Motivation
-from kernelpilot_helpers.referee import fallback, gating, profiling, sources, subject, workspace
+from kernelpilot_helpers.referee import capture, fallback, gating, profiling, sources, subject, workspace
 from kernelpilot_helpers.runtime import forge, profile_target
-from tests import fakegpu, gpu_sim
-from tests.jobs import materialise, norm_case
+from tests import gpu_sim
 from tests.profile_sim import CASE, GOOD, FakeStage, ncu, profile, repo
 from tests.referee_sim import attempt, clock, locked_repo, quiet, write_variant
 
-PYTHON = os.environ.get("KERNELPILOT_TEST_TORCH_PYTHON") or (
-    sys.executable if importlib.util.find_spec("torch") else ""
-)
 FOLDER = f"artifacts/profile-digests/v000_baseline/{CASE}"
 FILES = {"digest.json", "digest.md", "facts.json", "profile.json"}
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return repo(tmp_path_factory.mktemp("profiled"))
+    return repo(tmp_path_factory.mktemp("profiled") / "repo")
 
 
 @pytest.fixture
@@ -105,8 +98,8 @@ def test_the_command_captures_the_version_s_own_launches_after_the_warm_up(made:
     words = (tools / "argv").read_text().splitlines()
     for name, value in {
         "--clock-control": "none", "--cache-control": "none", "--import-source": "on",
-        "--target-processes": "application-only", "--profile-from-start": "off",
-        "--kernel-name": "regex:^(?:conflict)$", "--launch-skip": "0", "--launch-count": "3",
+        "--target-processes": "all", "--profile-from-start": "off",
+        "--kernel-name": "regex:^(copy_vec4)$", "--launch-count": "3",
     }.items():  # fmt: skip
         assert words[words.index(name) + 1] == value, name
     assert [words[i + 1] for i, w in enumerate(words) if w == "--section"] == ["SpeedOfLight", "Occupancy"]
@@ -137,6 +130,7 @@ FAILS = {
     "mismatch": ("ncu.mismatch", "Cuda driver is not compatible"),
     "garbage": ("ncu.unreadable", ""),
     "crash": ("ncu.failed", "ncu ended with status 9 and said nothing"),
+    "loud": ("ncu.failed", "the last words"),
 }
 
 
@@ -160,26 +154,38 @@ def test_without_any_ncu_the_fallback_says_what_is_known_and_no_more(made: Path,
     assert done.profile.why is not None and done.profile.why.code == "ncu.missing" and done.profile.tool == ""
     notes = done.digest.reader.notes
     assert (
-        "built: conflict<32>: 20 registers, 16 bytes spill stores, 24 bytes spill loads, 4096 bytes shared, 0 stack"
+        "built: copy_vec4<32>: 20 registers, 16 bytes spill stores, 24 bytes spill loads, 4096 bytes shared, 0 stack"
         in notes
     )
     assert "fill: 4 blocks on 132 multiprocessors" in notes and not any("264" in note for note in notes)
-    assert {g.kernel: g.duration_us for g in done.digest.groups} == {"void conflict<32>(float*)": 9.7, "fill": 0.3}
+    assert {g.kernel: g.duration_us for g in done.digest.groups} == {"void copy_vec4<32>(float4*)": 9.7, "fill": 0.3}
     assert done.digest.next_step.kind == "capture"
     assert done.digest.next_step.command == f"kernelpilot profile --version baseline --case {CASE} --set full"
     none = fallback.report(Rehearsal(ok=True), done.profile.why)
     assert len(none.launches) == 1 and none.launches[0].metrics == {}
 
 
-def test_a_hanging_ncu_is_killed_with_everything_it_started(made: Path, tools: Path) -> None:
-    """Breaks when the limit is not kept, or a child of ncu goes on holding the GPU."""
+def test_a_hanging_ncu_is_killed_with_everything_it_started(
+    made: Path, tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks when the limit is not kept, a child of ncu goes on holding the GPU, or a short limit makes a waiver."""
     started = time.monotonic()
+    with pytest.raises(KernelPilotError, match="too little time to say that it cannot") as short:
+        profile(made, ncu(tools, "hang"), "baseline", limit_s=0.2)
+    assert short.value.fix.endswith(f"--case {CASE} --limit 240") and digests.collect(made) == ()
+    monkeypatch.setattr(capture, "LIMIT_S", 0.5)
     done = profile(made, ncu(tools, "hang"), "baseline", limit_s=0.5)
     assert time.monotonic() - started < 20
     assert done.profile.why is not None and done.profile.why.code == "ncu.timeout"
     assert "did not end within 0.5 s" in done.profile.why.words
     listed = subprocess.run(["ps", "-eo", "pid,args"], capture_output=True, text=True, check=True).stdout
     assert str(tools) not in listed
+    env = {"PATH": f"{ncu(tools, 'daemon')}:/usr/bin:/bin", "TMPDIR": str(tools / "private")}
+    argv = [str(tools / "ncu"), "-o", str(tools / "r")]
+    ended = ncu_tool.run(argv, tools / "r.ncu-rep", env=env, cwd=tools, log=tools / "log", limit=20)
+    assert ended.why is None and ended.report == tools / "r.ncu-rep"
+    listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "sleep 77" not in listed.splitlines()
 
 
 def refused(made: Path, tools: Path, **options: Any) -> KernelPilotError:
@@ -339,7 +345,7 @@ def test_the_command_prints_the_digest_and_the_id_to_cite(
     data = json.loads(CliRunner().invoke(cli, [*argv, "--json"], standalone_mode=False).stdout)
     assert set(data) == {
         "version", "case_id", "digest", "folder", "source", "reason", "class", "confidence", "next_step", "gpu", "tool",
-        "run", "report", "seconds", "commit",
+        "run", "report", "seconds", "commit", "logs",
     }  # fmt: skip
     assert (data["digest"], data["source"], data["reason"]) == (f"v000_baseline/{CASE}", "ncu", None)
     assert data["report"] == f"{FOLDER}/report.ncu-rep" and data["commit"] == proc.head(made)
@@ -348,7 +354,7 @@ def test_the_command_prints_the_digest_and_the_id_to_cite(
 def test_launches_are_chosen_by_time_and_without_names_by_the_last_run() -> None:
     """Breaks when a long tail of small kernels is captured, or the filter matches nothing."""
     ten = tuple(Kernel(name=f"k{n}", ns=1000 if n < 2 else 1) for n in range(10))
-    choose = functools.partial(profiling.choose_launches, residency="cold", collected="focused")
+    choose = functools.partial(capture.choose_launches, residency="cold", collected="focused")
     nothing: Any = SimpleNamespace(kernels=())
     what: Any = SimpleNamespace(kernels=(("void a::b<1>(int)", 2), ("Memset (Device)", 1)))
     found = choose(what, msgspec.structs.replace(GOOD, kernels=ten))
@@ -356,9 +362,9 @@ def test_launches_are_chosen_by_time_and_without_names_by_the_last_run() -> None
     blind = choose(what, msgspec.structs.replace(GOOD, kernels=()))
     assert (blind.kernels, blind.count) == (("b",), 6)
     unknown = choose(nothing, msgspec.structs.replace(GOOD, kernels=()))
-    assert (unknown.kernels, unknown.count) == ((), profiling.LAUNCHES_BLIND)
+    assert (unknown.kernels, unknown.count) == ((), capture.LAUNCHES_BLIND)
     many = tuple(Kernel(name="k", ns=1) for _ in range(40))
-    assert choose(what, msgspec.structs.replace(GOOD, kernels=many)).count == profiling.LAUNCHES_MAX
+    assert choose(what, msgspec.structs.replace(GOOD, kernels=many)).count == capture.LAUNCHES_MAX
 
 
 def test_a_filter_takes_names_literally_and_no_filter_names_no_kernel(tmp_path: Path) -> None:
@@ -366,7 +372,7 @@ def test_a_filter_takes_names_literally_and_no_filter_names_no_kernel(tmp_path: 
     tool = ncu_tool.Tool(path="ncu", version="1", sections=())
     launches = Launches(calls=3, warm_up=3, skip=0, count=3, kernels=("a$b", "c"))
     words = ncu_tool.argv(tool, launches, tmp_path / "r.ncu-rep", ["python3"])
-    assert r"regex:^(?:a\$b|c)$" in words and words[-3:] == ["-o", str(tmp_path / "r"), "python3"]
+    assert r"regex:^(a\$b|c)$" in words and words[-3:] == ["-o", str(tmp_path / "r"), "python3"]
     assert words[words.index("--set") + 1] == "full"
     bare = msgspec.structs.replace(launches, kernels=())
     assert "--kernel-name" not in ncu_tool.argv(tool, bare, tmp_path / "r.ncu-rep", [])
@@ -380,31 +386,31 @@ def test_words_of_the_tool_lose_folders_and_its_usual_note() -> None:
     )
     assert ncu_tool.clean(said) == "Failed to open lib.so: see https://example.org/a/b"
     assert ncu_tool.clean("plain\nlast line of /tmp/x/y") == "plain; last line of y"
+    errors_first = "==WARNING== later\n==WARNING== Unable to access the following 6 metrics: a.\n==ERROR== first\n"
+    assert ncu_tool.clean(errors_first) == "first; later"
 
 
-@pytest.mark.skipif(not PYTHON, reason="no torch: set KERNELPILOT_TEST_TORCH_PYTHON")
-def test_the_program_builds_and_calls_a_version_in_one_process(tmp_path: Path) -> None:
-    """Breaks when a version that the workers can load cannot be loaded below a profiler, or its fault gets lost."""
-    lib = deploy.deploy(tmp_path / "cache", source=fakegpu.runtime(tmp_path))
-    python = TaskPython(argv=(PYTHON,), framework="torch", version="2")
-    stage = LocalStage(python, tmp_path / "lock", runtime=lib)
-    case = norm_case(4, 16)
-    for code, ok in (("out.copy_(x)", True), ("raise ValueError('broken on purpose')", False)):
-        folder = tmp_path / str(ok)
-        job = materialise(
-            folder, phases=("verify",), cases=(case,), device="gpu", framework="torch",
-            b={"candidate.py": f"def entry(*, x, residual, weight, eps, out):\n    {code}\n"},
-        )  # fmt: skip
-        (folder / "job.json").write_bytes(encode_job(job))
-        scene = Scene(jobdir=folder, arm="B", case_id=case.case_id, folder=tmp_path / f"s{ok}", limit=60)
-        scene.folder.mkdir()
-        found = stage.rehearse(scene)
-        assert found.ok is ok, found.log
-        assert (found.sm_count > 0, json.loads((scene.folder / "known.json").read_text())) == (ok, {})
-        assert ok or "broken on purpose" in found.log
-        argv, env = stage.program(scene)
-        assert argv[-6:-2] == ["B", case.case_id, str(scene.folder), "3"] and "capture" in argv
-        assert env["HOME"] == str(scene.folder / "home")
+def test_a_report_without_a_launch_of_the_version_is_asked_for_again_without_names(made: Path, tools: Path) -> None:
+    """Breaks when a wrong filter costs the profile, or launches of others pass for the version's."""
+    ncu(tools, report="tail_wave")
+    done = profile(made, tools, "baseline")
+    assert done.profile.launches.kernels == () and done.profile.source == "ncu"
+    assert "--kernel-name" not in (tools / "argv").read_text()
+    assert set(faults(made).values()) == {()}
+    kept = stored(made)
+    named = msgspec.structs.replace(kept.launches, kernels=("copy_vec4",))
+    records.save(made / FOLDER / "profile.json", msgspec.structs.replace(kept, launches=named))
+    assert faults(made) == {f"v000_baseline/{CASE}": ("facts.json holds no launch of copy_vec4",)}
+
+
+def test_what_ncu_and_the_program_said_is_kept_after_a_failure_alone(made: Path, tools: Path) -> None:
+    """Breaks when a failed capture cannot be looked into, or 30 MB of noise are kept."""
+    logs = made / capture.LOGS
+    assert profile(made, ncu(tools, "loud"), "baseline").logs == capture.LOGS
+    assert (logs / "ncu.log").stat().st_size <= 2 * ncu_tool.LOG_BYTES and proc.dirty(made) == []
+    profile(made, ncu(tools, "garbage"), "baseline")
+    assert (logs / "report.ncu-rep").read_text() == "nothing\n"
+    assert profile(made, ncu(tools), "baseline").logs is None
 
 
 def test_a_build_for_a_profiler_gets_line_tables_once() -> None:

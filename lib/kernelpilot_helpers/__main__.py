@@ -15,7 +15,10 @@ INTERRUPTED = (
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command. Exit 0 done, 1 a finding or a fault the user can mend, 2 usage, 3 our bug, 130 Ctrl-C."""
     args = list(sys.argv[1:] if argv is None else argv)
-    code = _run(args)
+    try:
+        code = _run(args)
+    except KeyboardInterrupt:  # while the program itself was still being read
+        return 130
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -44,7 +47,7 @@ def _run(args: list[str]) -> int:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        print(INTERRUPTED, file=sys.stderr)  # noqa: T201
+        print(INTERRUPTED if args[:1] != ["ncu"] else "interrupted", file=sys.stderr)  # noqa: T201
         return 130
     except KernelPilotError as error:
         _fault(error, as_json="--json" in args)

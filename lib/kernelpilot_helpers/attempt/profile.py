@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -17,6 +20,21 @@ REPORT = "report.ncu-rep"
 """Git-ignored, and optional when the evidence is checked."""
 SETS = ("focused", "full")
 
+LIMIT_S = 240.0
+"""Seconds that ncu gets unless told otherwise; one that was given less time and did not end proves nothing."""
+CODES: Mapping[str, re.Pattern[str] | None] = {
+    "ncu.permission": re.compile(r"ERR_NVGPUCTRPERM|permission to access NVIDIA GPU Performance Counters", re.I),
+    "ncu.library": re.compile(r"LibraryNotLoaded|Failed to load .*library|libcuda.* not found", re.I),
+    "ncu.busy": re.compile(r"ResourceUnavailable|driver resource was unavailable|another.{0,40}profil", re.I),
+    "ncu.mismatch": re.compile(r"driver.{0,60}(?:not supported|too old|incompatible|mismatch)|unsupported driver"
+                               r"|InsufficientDriver|(?:GPU|device).{0,40}not supported", re.I),
+    "ncu.no_kernels": re.compile(r"No kernels were profiled|no kernel.{0,40}match|holds no launch", re.I),
+    "ncu.missing": None, "ncu.timeout": None, "ncu.no_report": None, "ncu.unreadable": None, "ncu.failed": None,
+}  # fmt: skip
+"""Reason code and ncu's words for it, the first that fits; where it has no words of its own, None."""
+MACHINE = ("ncu.missing", "ncu.permission", "ncu.library", "ncu.mismatch")
+"""Reasons that lie in the machine and hold for whatever is profiled on it."""
+
 Source = Literal["ncu", "fallback"]
 
 
@@ -24,8 +42,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     """Why ncu gave no report: a stable code, and the tool's own words without names of people and machines."""
 
     code: str
-    """``ncu.missing``, ``ncu.permission``, ``ncu.library``, ``ncu.no_kernels``, ``ncu.mismatch``, ``ncu.busy``,
-    ``ncu.timeout``, ``ncu.no_report``, ``ncu.unreadable`` or ``ncu.failed``."""
+    """One of ``CODES``."""
     words: str
 
 
@@ -121,4 +138,26 @@ def folder(subject: str, case_id: str) -> str:
 def command(subject: str, case_id: str = "") -> str:
     """The command that profiles a version on a case."""
     name = "baseline" if subject == "v000_baseline" else subject
-    return f"kernelpilot profile --version {name}" + (f" --case {case_id}" if case_id else "")
+    return f"kernelpilot profile --version {name}" + (f" --case {shlex.quote(case_id)}" if case_id else "")
+
+
+def waives(made: Profile) -> str:
+    """What is wrong with a fallback's reason, in words; empty where it may stand for a digest.
+
+    >>> from types import SimpleNamespace as Made
+    >>> waives(Made(why=Why(code="ncu.permission", words="no ncu today"), tool="ncu 2025.3", seconds=9.0))
+    'gives the reason ncu.permission without the words in which ncu says so'
+    """
+    why = made.why
+    if why is None or not why.words.strip():
+        return "gives no reason why ncu did not run"
+    if why.code not in CODES:
+        return f"gives a reason that is none of ncu's ({why.code})"
+    pattern = CODES[why.code]
+    if pattern is not None and not pattern.search(why.words):
+        return f"gives the reason {why.code} without the words in which ncu says so"
+    if made.tool if why.code == "ncu.missing" else not made.tool and why.code not in ("ncu.failed", *MACHINE):
+        return f"gives the reason {why.code} and names {made.tool or 'no ncu'}"
+    if why.code == "ncu.timeout" and made.seconds < LIMIT_S:
+        return f"says that ncu did not end, and gave it less than {LIMIT_S:g} s"
+    return ""

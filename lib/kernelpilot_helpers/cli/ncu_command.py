@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,18 @@ if TYPE_CHECKING:
     from kernelpilot_helpers.ncu.examine import Examined
     from kernelpilot_helpers.ncu.model import Given, Input
     from kernelpilot_helpers.ncu.report import Report
+
+
+class Finite(click.FloatRange):
+    """A number within bounds; ``nan`` passes every comparison of click's own type."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number. Raises click.BadParameter."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number that can be compared.", param, ctx)
+        return number
+
 
 ONE = click.Path(path_type=Path)
 force_option = click.option("--force", is_flag=True, help="read a binary report of a version that is not known")
@@ -32,8 +45,8 @@ def command() -> None:
 def given_options(function: Callable[..., int]) -> Callable[..., int]:
     """What the caller says of the case, as one ``given``."""
 
-    @click.option("--min-bytes", type=click.IntRange(min=1), help="least DRAM bytes that the case needs")
-    @click.option("--floor-us", type=click.FloatRange(min=0, min_open=True), help="size-matched floor of the case, us")
+    @click.option("--min-bytes", type=click.IntRange(min=1, max=1 << 60), help="least DRAM bytes that the case needs")
+    @click.option("--floor-us", type=Finite(min=0, max=1e12, min_open=True), help="size-matched floor of the case, us")
     @click.option("--case", default="", metavar="ID", help="the contract's case that was profiled")
     @click.option("--measured-ceilings", "ceilings", type=ONE, help="file of `kernelpilot bench --ceilings`")
     @functools.wraps(function)
@@ -162,7 +175,7 @@ def _ceilings(path: Path | None) -> dict[str, float]:
 @command.command("diff")
 @click.argument("base", type=ONE)
 @click.argument("candidate", type=ONE)
-@click.option("--noise", type=click.FloatRange(min=0), metavar="PCT", help="changes of time up to this say nothing, %")
+@click.option("--noise", type=Finite(min=0, max=1000), metavar="PCT", help="changes of time up to this say nothing, %")
 @out_option
 @keep_option
 @force_option

@@ -65,6 +65,7 @@ def as_object(done: Profiled) -> dict[str, Any]:
         "report": None if made.report is None else f"{done.folder}/{made.report.name}",
         "seconds": made.seconds,
         "commit": done.commit,
+        "logs": done.logs,
     }
 
 
@@ -76,5 +77,6 @@ def words(done: Profiled) -> str:
     head = [f"{made.id} on {made.gpu or 'an unnamed GPU'} ({made.tool or 'without ncu'}, {made.seconds:g} s)"]
     if made.why is not None:
         head.append(f"FALLBACK, no report of ncu ({made.why.code}): {made.why.words}")
+        head.append(f"its log, and the program's: {done.logs}")
     tail = [f"filed: {done.folder}", f"cite it: kernelpilot attempt NAME --digest {made.id} --motivation TEXT"]
     return "\n".join([*head, ncu.text(done.digest), *tail])

@@ -23,6 +23,10 @@ class DigestFacts:
     """Of the next step: edit, capture or stop; empty without a readable digest."""
     target: str = ""
     """File that the next step names; empty where it names none."""
+    min_bytes: int | None = None
+    """Least traffic of the case, as the digest was told."""
+    floor_us: float | None = None
+    """Time of a kernel that only moves the same bytes, as the digest was told."""
     faults: tuple[str, ...] = ()
     """Why it is not complete, or not what its facts give."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,17 @@ from kernelpilot_helpers import ncu, records
 from kernelpilot_helpers.attempt import profile
 from kernelpilot_helpers.attempt.profile import DIGEST, FACTS, NAME, PAGE, Profile
 from kernelpilot_helpers.errors import KernelPilotError
-from kernelpilot_helpers.evidence import files
+from kernelpilot_helpers.evidence import digest_origin, files
 from kernelpilot_helpers.evidence.digest_facts import DigestFacts
+from kernelpilot_helpers.policy import POLICY
 
 if TYPE_CHECKING:
     from kernelpilot_helpers.ncu.facts_file import Recorded
     from kernelpilot_helpers.ncu.model import Digest
 
 PARTS = (FACTS, DIGEST, PAGE)
+LARGEST, REPORT_LARGEST = POLICY.evidence_file_bytes_max, 64 << 20
+"""Bytes: a larger report is compared by its hash alone."""
 PLACEHOLDER = re.compile(r"\b(?:TODO|TBD|FIXME|XXX)\b|<(?:fill|placeholder|your)[^>]*>", re.IGNORECASE)
 
 
@@ -53,12 +57,14 @@ def load(root: Path, subject: str, case_id: str) -> DigestFacts:
 
     path = profile.folder(subject, case_id)
     folder = root / path
-    data = {name: (folder / name).read_bytes() for name in (NAME, *PARTS) if files.plain(folder / name)}
-    faults = [f"{name} is missing" for name in (NAME, *PARTS) if name not in data]
+    data = {name: (folder / name).read_bytes() for name in (NAME, *PARTS) if files.plain(folder / name, most=LARGEST)}
+    faults = [f"{name} is {_absent(folder / name)}" for name in (NAME, *PARTS) if name not in data]
     made = records.parse(data[NAME], profile.OWNER, at=f"{path}/{NAME}") if NAME in data else None
     digest = records.parse(data[DIGEST], ncu.OWNER, at=f"{path}/{DIGEST}") if DIGEST in data else None
     if made is not None:
         faults += _filed(made, subject, case_id, data, folder)
+    if digest is not None and digest.given.case != case_id and made is not None:
+        faults.append(f"{DIGEST} is of case {digest.given.case or '(none)'}")
     if digest is not None and FACTS in data:
         faults += _again(root, made, digest, data, path)
     if digest is not None and PAGE in data and not faults and data[PAGE].decode() != render_page.markdown(digest):
@@ -74,6 +80,8 @@ def load(root: Path, subject: str, case_id: str) -> DigestFacts:
         name=digest.name if digest else "",
         kind=step.kind if step else "",
         target=step.target.file if step else "",
+        min_bytes=digest.given.min_bytes if digest else None,
+        floor_us=digest.given.floor_us if digest else None,
         faults=tuple(dict.fromkeys(faults)),
     )
 
@@ -85,15 +93,21 @@ def _filed(made: Profile, subject: str, case_id: str, data: Mapping[str, bytes],
     for name, want in sums.items():
         if name in data and records.sha256(data[name]) != want:
             yield f"{name} is not the file that was filed"
-    if made.source == "fallback" and (made.why is None or not made.why.words.strip()):
-        yield f"{NAME} gives no reason why ncu did not run"
+    if made.source == "fallback" and (wrong := profile.waives(made)):
+        yield f"{NAME} {wrong}"
     report = made.report
     if made.source == "ncu" and report is None:
         yield f"{NAME} names no report"
     if report is not None:
         held = folder / report.name
-        if files.plain(held) and records.file_sha256(held) != report.sha256:
+        if "/" in report.name or (files.plain(held) and records.file_sha256(held) != report.sha256):
             yield f"{report.name} is not the report that was digested"
+        elif files.plain(held, most=REPORT_LARGEST) and FACTS in data:
+            yield from digest_origin.of_report(data[FACTS], held)
+
+
+def _absent(path: Path) -> str:
+    return f"larger than {LARGEST} bytes" if files.plain(path) else "missing"
 
 
 def _again(root: Path, made: Profile | None, digest: Digest, data: Mapping[str, bytes], path: str) -> Iterator[str]:
@@ -101,8 +115,8 @@ def _again(root: Path, made: Profile | None, digest: Digest, data: Mapping[str, 
     from kernelpilot_helpers.ncu import canonical, examine, facts_file  # noqa: PLC0415
 
     report = facts_file.parse(data[FACTS], at=FACTS)
-    if made is not None and made.report is not None and made.report.sha256 not in [f.sha256 for f in report.files]:
-        yield f"{FACTS} is of another report than {NAME} names"
+    if made is not None:
+        yield from digest_origin.of_profile(made, report)
     parent, lost = _parent(root, made)
     if lost:
         yield lost
@@ -142,7 +156,8 @@ def commanded(digest: Digest, subject: str, case_id: str) -> Digest:
         return digest
     command = f"{profile.command(subject, case_id)}{' --set full' if step.kind == 'capture' else ''}"
     if step.kind == "edit":
-        command = "kernelpilot attempt VARIANT --digest " + f'{subject}/{case_id} --motivation "{step.family}"'
+        cited = shlex.quote(f"{subject}/{case_id}")
+        command = f'kernelpilot attempt VARIANT --digest {cited} --motivation "{step.family}"'
     fresh = msgspec.structs.replace(step, command=command)
     groups = tuple(msgspec.structs.replace(g, next_step=fresh) if g.next_step is not None else g for g in digest.groups)
     return msgspec.structs.replace(digest, next_step=fresh, groups=groups)
@@ -155,12 +170,7 @@ def _readings(plain: Any) -> set[tuple[str, float]]:
 
 
 def _held(data: bytes) -> set[tuple[str, float]]:
-    from kernelpilot_helpers.ncu import canonical, facts_file  # noqa: PLC0415
+    from kernelpilot_helpers.ncu import facts_file  # noqa: PLC0415
 
-    rows = facts_file.parse(data).launches
-    return {
-        (name, float(canonical.numbers(float(value.number))))
-        for launch in rows
-        for name, value in launch.metrics.items()
-        if value.number is not None
-    }
+    launches = facts_file.parse(data).launches
+    return {pair for launch in launches for pair in digest_origin.numbers(launch)}

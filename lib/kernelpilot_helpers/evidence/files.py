@@ -30,10 +30,11 @@ SECRETS: tuple[tuple[str, bytes, re.Pattern[bytes]], ...] = (
 """(name, bytes that must be there for a closer look, pattern). Conservative: a hash or a word is no secret."""
 
 
-def plain(path: Path) -> bool:
-    """Whether a regular file stands there itself, not by way of a link."""
+def plain(path: Path, *, most: int | None = None) -> bool:
+    """Whether a regular file, of at most so many bytes, stands there itself, not by way of a link."""
     try:
-        return stat.S_ISREG(path.lstat().st_mode)
+        info = path.lstat()
+        return stat.S_ISREG(info.st_mode) and (most is None or info.st_size <= most)
     except OSError:
         return False
 

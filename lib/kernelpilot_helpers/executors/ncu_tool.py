@@ -14,29 +14,24 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kernelpilot_helpers import proc
-from kernelpilot_helpers.attempt.profile import Launches, Why
+from kernelpilot_helpers.attempt.profile import CODES, Launches, Why
 from kernelpilot_helpers.errors import KernelPilotError
 
 PLACES = ("/usr/local/cuda/bin", "/opt/cuda/bin")
 SECTIONS = (
     "SpeedOfLight", "ComputeWorkloadAnalysis", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables",
     "SchedulerStats", "WarpStateStats", "InstructionStats", "LaunchStats", "Occupancy", "SourceCounters",
-    "WorkloadDistribution",
+    "WorkloadDistribution", "SpeedOfLight_RooflineChart", "SpeedOfLight_HierarchicalTensorRooflineChart",
 )  # fmt: skip
-"""What every class of a digest can be decided from; about half of the passes of the full set."""
+"""What every class of a digest and its roofline can be decided from; fewer passes than the full set has."""
 ASK_S = 30.0
 WORDS = 600
 VERSION = re.compile(r"Version (\d+(?:\.\d+)+)")
-CODES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("ncu.permission", re.compile(r"ERR_NVGPUCTRPERM|permission to access NVIDIA GPU Performance Counters", re.I)),
-    ("ncu.library", re.compile(r"LibraryNotLoaded|Failed to load .*library|libcuda.* not found", re.I)),
-    ("ncu.busy", re.compile(r"ResourceUnavailable|driver resource was unavailable|another.{0,40}profil", re.I)),
-    ("ncu.mismatch", re.compile(r"driver.{0,60}(?:not supported|too old|incompatible|mismatch)|unsupported driver"
-                                r"|InsufficientDriver|(?:GPU|device).{0,40}not supported", re.I)),
-    ("ncu.no_kernels", re.compile(r"No kernels were profiled|no kernel.{0,40}match", re.I)),
-)  # fmt: skip
-"""Reason code and the tool's words for it, the first that fits; every other failure is ``ncu.failed``."""
-_SAID = re.compile(r"^==(?:ERROR|WARNING)==\s*(.*)$", re.MULTILINE)
+LOG_BYTES = 1 << 18
+"""Of each end of ncu's log: its first errors and its last words."""
+_SAID = {mark: re.compile(rf"^=={mark}==\s*(.*)$", re.MULTILINE) for mark in ("ERROR", "WARNING")}
+_USUAL = ("Note: Running with unmodified", "Unable to access the following")
+"""Warnings of captures that are well."""
 _PATH = re.compile(r"(?<![\w.:/])/(?:[\w.@+-]+/)+([\w.@+-]*)")
 
 
@@ -87,17 +82,24 @@ def argv(tool: Tool, launches: Launches, report: Path, program: Sequence[str]) -
     if launches.collected == "full" or not what:
         what = ["--set", "full"]
     names = "|".join(re.escape(name) for name in launches.kernels)
-    chosen = ["--kernel-name", f"regex:^(?:{names})$"] if names else []
+    chosen = ["--kernel-name", f"regex:^({names})$"] if names else []
+    if launches.skip:
+        chosen += ["--launch-skip", str(launches.skip)]
     return [
         tool.path, "--clock-control", launches.clock_control, "--cache-control", launches.cache_control, *what,
-        "--import-source", "on", "--target-processes", "application-only", "--profile-from-start", "off", *chosen,
-        "--launch-skip", str(launches.skip), "--launch-count", str(launches.count), "-f", "-o",
-        str(report.with_suffix("")), *program,
+        "--import-source", "on", "--target-processes", "all", "--profile-from-start", "off", *chosen,
+        "--launch-count", str(launches.count), "-f", "-o", str(report.with_suffix("")).replace("%", "%%"), *program,
     ]  # fmt: skip
 
 
-def run(command: Sequence[str], report: Path, *, env: Mapping[str, str], cwd: Path, log: Path, limit: float) -> Ended:
-    """Run ncu to its end or its limit, then kill its whole process group. A report counts only after a good end."""
+def run(
+    command: Sequence[str], report: Path, *, env: Mapping[str, str], cwd: Path, log: Path, limit: float,
+    done: Path | None = None,
+) -> Ended:  # fmt: skip
+    """Run ncu to its end or its limit, then kill whatever it started. A report counts only after a good end.
+
+    ``done`` is what the program leaves when it came to its end: ncu's status alone does not say that.
+    """
     for path in forms(report):
         path.unlink(missing_ok=True)
     started = time.monotonic()
@@ -109,7 +111,7 @@ def run(command: Sequence[str], report: Path, *, env: Mapping[str, str], cwd: Pa
                 start_new_session=True,
             )  # fmt: skip
         except OSError as fault:
-            return Ended(seconds=0.0, why=Why(code="ncu.missing", words=f"ncu cannot be started: {fault.strerror}"))
+            return Ended(seconds=0.0, why=Why(code="ncu.failed", words=f"ncu cannot be started: {fault.strerror}"))
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
@@ -118,11 +120,36 @@ def run(command: Sequence[str], report: Path, *, env: Mapping[str, str], cwd: Pa
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+            sweep(env.get("TMPDIR", ""))
     seconds = time.monotonic() - started
-    said = log.read_text(errors="replace")
     found = next((path for path in forms(report) if path.is_file() and path.stat().st_size), None)
-    why = _why(code, said, limit if late else None, found=found is not None)
+    ended = code == 0 if done is None else done.exists()
+    why = _why(code, ends(log), limit if late else None, found=found is not None and ended)
     return Ended(seconds=seconds, why=why, report=found if why is None else None)
+
+
+def sweep(private: str) -> None:
+    """End every process that still has this run's private TMPDIR: a daemon leaves its group, not its environment."""
+    if not private:
+        return
+    mark = f"TMPDIR={private}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if int(entry.name) != os.getpid() and mark in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
+
+
+def ends(log: Path) -> str:
+    """Both ends of a log; all of a short one."""
+    try:
+        with log.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(0)
+            head = file.read(LOG_BYTES)
+            file.seek(max(len(head), size - LOG_BYTES))
+            return (head + file.read()).decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def forms(report: Path) -> tuple[Path, Path]:
@@ -134,20 +161,24 @@ def _why(code: int, said: str, late: float | None, *, found: bool) -> Why | None
     if late is not None:
         return Why(code="ncu.timeout", words=f"did not end within {late:g} s and was killed; {clean(said)}".strip("; "))
     named = _code(said)
-    if found and code == 0 and named != "ncu.permission":
+    if found and named != "ncu.permission":
         return None
     if named == "ncu.failed" and code == 0:
         return Why(code="ncu.no_report", words=clean(said) or "ncu ended well and left no report")
-    return Why(code=named, words=clean(said) or f"ncu ended with status {code} and said nothing")
+    words, pattern = clean(said), CODES[named]
+    hit = pattern.search(said) if pattern else None
+    if hit and pattern and not pattern.search(words):
+        words = f"{hit[0]}; {words}"[:WORDS]
+    return Why(code=named, words=words or f"ncu ended with status {code} and said nothing")
 
 
 def _code(said: str) -> str:
-    return next((code for code, pattern in CODES if pattern.search(said)), "ncu.failed")
+    return next((code for code, pattern in CODES.items() if pattern and pattern.search(said)), "ncu.failed")
 
 
 def clean(said: str) -> str:
-    """The tool's own errors and warnings in one line, without folders; its last lines where it marks none."""
-    marked = [text.strip() for text in _SAID.findall(said) if text.strip()]
-    lines = [t for t in marked if not t.startswith("Note: Running with unmodified")] or said.strip().splitlines()[-4:]
+    """The tool's errors and then its warnings in one line, without folders; its last lines where it marks none."""
+    marked = [text.strip() for pattern in _SAID.values() for text in pattern.findall(said) if text.strip()]
+    lines = [text for text in marked if not text.startswith(_USUAL)] or said.strip().splitlines()[-4:]
     text = "; ".join(dict.fromkeys(" ".join(line.split()) for line in lines if line.strip()))
     return _PATH.sub(lambda hit: hit[1] or "...", text)[:WORDS]

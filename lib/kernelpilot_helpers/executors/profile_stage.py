@@ -16,14 +16,16 @@ import msgspec
 
 from kernelpilot_helpers import proc
 from kernelpilot_helpers.errors import KernelPilotError, Refused
-from kernelpilot_helpers.executors import absent
+from kernelpilot_helpers.executors import absent, ncu_tool
 from kernelpilot_helpers.executors.deploy import deploy
 from kernelpilot_helpers.executors.local import task_env
 from kernelpilot_helpers.executors.task_python import TaskPython
 from kernelpilot_helpers.policy import POLICY
 
 WARM_UP, CALLS = 3, 3
-LOG, ANSWER = "target.log", "target.json"
+LOG, ANSWER, DONE = "target.log", "target.json", "done"
+LOCK_SHARE = 0.5
+"""Of a program's limit: the longest wait for the GPU, so that a busy GPU is told and no time-out."""
 LOG_CHARS = 3000
 
 
@@ -74,10 +76,17 @@ class Scene:
     folder: Path
     limit: float
     """Seconds for each of its programs."""
+    source: Path | None = None
+    """The version's own folder: line tables name its files relative to it."""
 
 
 class Stage(Protocol):
     """Runs the programs of a scene."""
+
+    @property
+    def marks(self) -> bool:
+        """Whether its program leaves ``DONE`` in the scene's folder at its end."""
+        ...
 
     def held(self) -> contextlib.AbstractContextManager[object]:
         """The device, against other measuring commands of this user. Raises Busy."""
@@ -99,6 +108,8 @@ class LocalStage:
         self._python = python
         self._lock = lock
         self._runtime = deploy() if runtime is None else runtime
+
+    marks = True
 
     def held(self) -> contextlib.AbstractContextManager[object]:
         """See Stage."""
@@ -125,18 +136,22 @@ class LocalStage:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+                ncu_tool.sweep(env["TMPDIR"])
         if late:
             return Rehearsal(ok=False, stage="candidate", log=f"did not end within {scene.limit:g} s")
         return read(scene)
 
     def program(self, scene: Scene) -> tuple[list[str], Mapping[str, str]]:
         """See Stage."""
+        for name in (ANSWER, DONE):
+            (scene.folder / name).unlink(missing_ok=True)
         return self._argv(scene, "capture"), self._env(scene)
 
     def _argv(self, scene: Scene, mode: str) -> list[str]:
         return [
             *self._python.argv, "-I", str(self._runtime), "--profile", mode, str(scene.jobdir), scene.arm,
-            scene.case_id, str(scene.folder), str(WARM_UP), str(CALLS), f"{POLICY.lock_s:g}",
+            scene.case_id, str(scene.folder), str(WARM_UP), str(CALLS),
+            f"{min(POLICY.lock_s, LOCK_SHARE * scene.limit):g}", str(os.getpid()),
         ]  # fmt: skip
 
     def _env(self, scene: Scene) -> dict[str, str]:
@@ -157,6 +172,17 @@ def read(scene: Scene) -> Rehearsal:
         fix = absent.FIXES.get(code, "nvidia-smi  # what does this machine have?")
         raise Refused(f"no GPU to profile on: {found.log.splitlines()[0]}", where="contract.toml: target.gpu", fix=fix)
     return found
+
+
+def fault(scene: Scene) -> str:
+    """How the program below ncu failed, in its own last words; empty where it came to its end or never began.
+
+    Raises Refused where there was no GPU for it: that is no failure of ncu.
+    """
+    if (scene.folder / DONE).exists() or not (scene.folder / ANSWER).exists():
+        return ""
+    words = read(scene).log.strip().splitlines()
+    return words[-1] if words else ""
 
 
 def tail(path: Path) -> str:

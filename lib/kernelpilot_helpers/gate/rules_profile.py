@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 
 from kernelpilot_helpers.attempt import profile
 from kernelpilot_helpers.attempt.profile import Profile
+from kernelpilot_helpers.benchmark.physics import cold_bytes
 from kernelpilot_helpers.contract import device
 from kernelpilot_helpers.evidence.digest_facts import DigestFacts
 from kernelpilot_helpers.evidence.model import Evidence
@@ -20,6 +23,8 @@ DIGESTS = "artifacts/profile-digests/"
 NO_GPU = "a task for a CPU: ncu has nothing to profile"
 DECLINED = "declined:"
 """How a motivation begins that cites a digest and does not do what it says; the reason follows."""
+BARE = re.compile(r"\W*declined?\b(?:\W*\b(?:reason|none|n/?a|no|tbd|todo)\b)?\W*\w{0,2}\W*", re.IGNORECASE)
+"""A refusal without a word that could be a reason."""
 
 
 def _on_gpu(evidence: Evidence) -> None:
@@ -90,8 +95,10 @@ def true(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
         if made is not None and made.epoch != epoch:
             continue  # of an earlier contract: nothing of now rests on it
         again = profile.command(digest.subject, digest.case_id)
-        for fault in digest.faults:
+        for fault in (*digest.faults, *_told(evidence, digest)):
             yield digest.path, fault, f"git checkout -- {digest.path}  # or made again: {again}"
+        if made is not None and (there := _works(evidence, made, epoch)):
+            yield digest.path, f"says that ncu cannot run, and it gave a report of {there} on the same GPU", again
         if made is None or not digest.real or digest.subject == BASELINE:
             continue
         other = base.get(digest.case_id)
@@ -101,6 +108,28 @@ def true(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
         elif other.real and (differ := unlike(other.profile, made)):
             what = f"cannot be held against the baseline's digest: {differ}"
             yield digest.path, what, f"{profile.command(BASELINE, digest.case_id)} && {again}"
+
+
+def _told(evidence: Evidence, digest: DigestFacts) -> Iterator[str]:
+    """What a digest was told of its case, against the case and the runs."""
+    case = next((c for c in evidence.cases if c.case_id == digest.case_id), None)
+    if digest.min_bytes is not None and (case is None or digest.min_bytes != cold_bytes(case)):
+        yield f"rests on a least traffic of {digest.min_bytes} bytes, which is not that of {digest.case_id}"
+    measured = (f for run in evidence.runs.values() for f in run.gpu.figures)
+    if digest.floor_us is not None and not any(
+        (f.case_id, f.figure) == (digest.case_id, "touch") and math.isclose(f.us, digest.floor_us, rel_tol=1e-5)
+        for f in measured
+    ):
+        yield f"rests on a floor of {digest.floor_us:g} us, which no run measured on {digest.case_id}"
+
+
+def _works(evidence: Evidence, made: Profile, epoch: int) -> str:
+    """A digest by which ncu works on the machine for which a waiver says that it cannot; empty without one."""
+    if made.why is None or made.why.code not in profile.MACHINE:
+        return ""
+    real = (d for d in _of(evidence, epoch) if d.real and not d.faults)
+    same = (d.id for d in real if d.profile and (d.profile.gpu, d.profile.driver) == (made.gpu, made.driver))
+    return next(same, "")
 
 
 def _of(evidence: Evidence, epoch: int) -> Iterator[DigestFacts]:
@@ -147,7 +176,7 @@ def _owed(digest: DigestFacts, after: list[Row]) -> Iterator[Found]:
     if mine and not citing:
         what = f"does not answer the next step of digest {digest.id}: take it, or decline it with the reason"
         yield f"{LINEAGE_PATH}: {mine[0].version}", what, answer
-    bare = [r for r in citing if r.motivation.text.lower().strip().rstrip(".") in (DECLINED, DECLINED[:-1])]
+    bare = [r for r in citing if BARE.fullmatch(r.motivation.text)]
     if bare and len(bare) == len(citing):
         yield f"{LINEAGE_PATH}: {bare[0].version}", f"declines digest {digest.id} without a reason", answer
 

@@ -16,6 +16,8 @@ from kernelpilot_helpers.ledger import BASELINE, Row
 from kernelpilot_helpers.policy import Policy
 
 CLAIM = "claim"
+ROUNDING = 1e-9
+"""1.02 is 0.02 away from 1, and a little more as a float."""
 ROLES = ("confirm", "main", "more", "baseline")
 ASKED = re.compile(r"^\W*profile\W+(v\d{3,}(?:_[a-z0-9][a-z0-9_-]*)?)(?:\s*/\s*(\S+))?", re.IGNORECASE | re.MULTILINE)
 """How a round contract says that its reviewer wants a profile: a line ``Profile: v003_tiled/m64``."""
@@ -50,7 +52,7 @@ def triggers(evidence: Evidence, policy: Policy) -> Iterator[Trigger]:
 
 def _of_runs(evidence: Evidence, policy: Policy, rows: Sequence[Row], row: Row) -> Iterator[Trigger]:
     ratio = _against_baseline(rows, row)
-    if ratio is not None and abs(ratio - 1) <= policy.profile_band:
+    if ratio is not None and abs(ratio - 1) <= policy.profile_band + ROUNDING:
         said = f"it is within {policy.profile_band:.0%} of the baseline ({ratio:.3g}x)"
         yield _trigger(evidence, row, said, _longest(evidence, row))
     slower = [c for c in cases(evidence, row) if c.required and c.ci_high is not None and c.ci_high < 1]

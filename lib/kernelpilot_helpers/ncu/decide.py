@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,38 +16,42 @@ from kernelpilot_helpers.ncu import (
 )
 from kernelpilot_helpers.ncu.facts import Facts
 from kernelpilot_helpers.ncu.model import INSUFFICIENT, Confidence, Rejected
-from kernelpilot_helpers.ncu.verdict import Answer, Hit, No
+from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Rule
 
 if TYPE_CHECKING:
     from kernelpilot_helpers.ncu.advice import Agreement
 
-Rule = Callable[[Facts], Answer]
 FIRST: tuple[Rule, ...] = (rules_launch.partial_warp, rules_launch.grid_small)
 UNEVEN: tuple[Rule, ...] = (rules_launch.tail, rules_launch.imbalance)
 WASTE: tuple[Rule, ...] = (
     rules_waste.remote, rules_waste.smem_conflict, rules_waste.spill, rules_waste.uncoalesced,
     rules_waste.partial_store, rules_waste.atomics,
 )  # fmt: skip
+SEVERE: tuple[Rule, ...] = tuple(rules_launch.severe(rule) for rule in UNEVEN)
 ORDER: Mapping[str, tuple[Rule, ...]] = {
     "memory": (
-        *FIRST, rules_execution.tensor_bound, *UNEVEN, *WASTE, rules_memory.bandwidth,
+        *FIRST, rules_execution.tensor_bound, *SEVERE, *WASTE, *UNEVEN, rules_execution.tensor_missing,
+        rules_memory.bandwidth,
     ),
     "compute": (
-        *FIRST, rules_execution.tensor_bound, *UNEVEN, rules_execution.divergence, rules_execution.tensor_missing,
-        rules_execution.pipe_bound,
+        *FIRST, rules_execution.tensor_bound, *SEVERE, rules_execution.divergence, *UNEVEN,
+        rules_execution.tensor_missing, rules_execution.pipe_bound,
     ),
     "balanced": (
-        *FIRST, rules_execution.tensor_bound, *UNEVEN, *WASTE, rules_execution.divergence,
+        *FIRST, rules_execution.tensor_bound, *SEVERE, *WASTE, rules_execution.divergence, *UNEVEN,
         rules_execution.tensor_missing, rules_execution.pipe_bound,
     ),
     "latency": (
-        *FIRST, *UNEVEN, rules_waste.remote, rules_waste.smem_conflict, rules_waste.spill, rules_waste.uncoalesced,
-        rules_execution.divergence, rules_waste.partial_store, rules_waste.atomics, rules_latency.occupancy,
+        *FIRST, *SEVERE, rules_waste.remote, rules_waste.smem_conflict, rules_waste.spill, rules_waste.uncoalesced,
+        rules_execution.divergence, rules_waste.partial_store, rules_waste.atomics, *UNEVEN, rules_latency.occupancy,
         rules_latency.stalled,
     ),
     "unknown": (),
 }  # fmt: skip
-"""Waste comes before the symptom that it causes; stalls come last, and only where no unit is busy."""
+"""Waste comes before the symptom that it causes; stalls come last, and only where no unit is busy.
+
+Uneven SMs stand twice: first where they cost a third of the time, else behind waste.
+"""
 _SAME = {
     "memory_sol": "busy", "dram_sol": "busy", "l2_sol": "busy", "l1_sol": "busy", "lsu_wavefronts": "busy",
     "limiting_memory": "part", "sm_sol": "compute", "limiting_sm": "compute", "waves_exact": "waves",
@@ -75,9 +79,12 @@ def decide(facts: Facts, doubts: tuple[str, ...], *, agreement: Agreement | None
     """
     rejected: list[Rejected] = []
     open_roles: dict[str, None] = {}
+    likely = True
     hit: Hit | None = None
     for rule in _order(facts, launches):
         answer = rule(facts)
+        if answer is None:
+            continue
         if isinstance(answer, Hit):
             hit = answer
             break
@@ -87,8 +94,9 @@ def decide(facts: Facts, doubts: tuple[str, ...], *, agreement: Agreement | None
             why = f"cannot be decided without {', '.join(answer.missing)}"
             rejected.append(Rejected(name=answer.name, why=why, unknown=True))
             open_roles.update(dict.fromkeys(answer.missing))
+            likely = likely and answer.unlikely
     undecided = tuple(open_roles)
-    if hit is not None and undecided and not hit.sure:
+    if hit is not None and undecided and not (hit.sure or likely):
         rejected.append(Rejected(name=hit.name, why=f"likely, but not certain: {hit.why}", unknown=True))
         hit = None
     if hit is None:
@@ -108,8 +116,11 @@ def _order(facts: Facts, launches: int) -> tuple[Rule, ...]:
     def many(of: Facts) -> Answer:
         return rules_launch.many_small(of, launches)
 
-    first = (many,) if launches > 1 else ()
-    return (*first, *ORDER["balanced" if facts.balanced and facts.regime == "compute" else facts.regime])
+    regime = facts.regime
+    if regime == "compute" and (facts.balanced or rules_execution.by_loads(facts)):
+        regime = "balanced"
+    first = (many, *ORDER[regime])
+    return first if launches >= limits.MANY else (*ORDER[regime][:1], many, *ORDER[regime][1:])
 
 
 def _confidence(

@@ -88,6 +88,17 @@ def arch(launch: Launch) -> str:
     return "sm_" + launch.cc.replace(".", "") if re.fullmatch(r"\d{1,2}\.\d", launch.cc) else ""
 
 
+def predates_tensor_cores(launch: Launch) -> bool:
+    """Whether the GPU is known to be older than tensor cores, bulk and asynchronous copies.
+
+    >>> from kernelpilot_helpers.ncu.report import Launch
+    >>> old = Launch(id="0", kernel="k", grid="", block="", device="0", cc="6.1", stream="", process="", metrics={})
+    >>> predates_tensor_cores(old)
+    True
+    """
+    return re.fullmatch(r"[1-6]\.\d", launch.cc) is not None
+
+
 def has_tensor_cores(launch: Launch) -> bool:
     """Whether the GPU has tensor cores: sm_70 on, but not the GeForce 16 series, which shares sm_75."""
     cc = re.fullmatch(r"(\d{1,2})\.(\d)", launch.cc)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kernelpilot_helpers.ncu import identity, labels, limits, quantity, separators, sheet, sniff, wide
 from kernelpilot_helpers.ncu.model import RefusedInput
-from kernelpilot_helpers.ncu.report import Advice, File, Launch, Report, Rule, Scope, Series, Value
+from kernelpilot_helpers.ncu.report import Advice, File, Launch, Report, Rule, Scope, Series, Session, Value
 
 _COMMAND_LINE = "Command line profiler metrics"
 _TYPES: Mapping[str, Advice] = {"INF": "ok", "OPT": "optimization", "WRN": "warning", "ERR": "error"}
@@ -120,7 +120,12 @@ def parse(data: bytes, *, name: str, sha256: str) -> Report:
     file = File(name=name, bytes=len(data), sha256=sha256, form="details")
     launches = tuple(_launch(w, rows, locale) for w, rows in named)
     return Report(
-        files=(file,), launches=launches, locale=locale, ignored_lines=page.ignored, notes=tuple(_notes(launches))
+        files=(file,),
+        launches=launches,
+        session=Session(host=next((h for w in page.workloads.values() if (h := identity.host(w.identity))), "")),
+        locale=locale,
+        ignored_lines=page.ignored,
+        notes=tuple(_notes(launches)),
     )
 
 

@@ -42,7 +42,7 @@ def diagnose(report: Report, launch: Launch, *, launches: int = 1) -> Diagnosis:
     for role in _SHOWN:
         facts.get(role)
     steps.dram_bytes(facts)
-    doubts = validity.doubts(facts)
+    doubts = validity.doubts(facts, report.session)
     decision = decide(facts, doubts, launches=launches)
     agreement = advice.agreement(launch.rules, decision.hit.name) if launch.rules else None
     if agreement is not None and agreement.disagrees:

@@ -107,7 +107,7 @@ COLD = (
 
 def _flags(report: Report) -> tuple[str, ...]:
     """What holds for the whole report; a report that tells its settings is not told that they are unknown."""
-    found = validity.of_file(report.launches, report.locale, report.ignored_lines)
+    found = validity.of_file(report.launches, report.locale, report.ignored_lines, report.session)
     told = bool(report.session.clocks and report.session.cache)
     kept = tuple(flag for flag in found if not (told and flag == validity.SETTINGS))
     return (COLD, *kept) if report.session.cache == "all" else kept

@@ -59,11 +59,6 @@ class Facts:
         return abs(self.sm - self.memory) < limits.BALANCED
 
     @property
-    def broken_down(self) -> bool:
-        """Whether the file names the parts of the memory figure: any set of sections does, a list of metrics not."""
-        return constituents.limiting(self.readings.launch, "memory") is not None
-
-    @property
     def l1(self) -> float | None:
         """The busiest of the L1 and load/store figures that are percent of elapsed time."""
         known = [v for v in (self.get("l1_sol"), self.get("lsu_wavefronts")) if v is not None]
@@ -99,6 +94,8 @@ class Facts:
             return True
         if design.opcodes(self.readings.launch, design.BULK):
             return True
+        if design.predates_tensor_cores(self.readings.launch):
+            return False
         old = re.fullmatch(r"[1-8]\.\d", self.readings.launch.cc) is not None
         return False if tensor is not None and (tma is not None or old) else None
 
@@ -145,9 +142,19 @@ class Facts:
     def busiest_sm(self) -> float | None:
         """Active cycles of the busiest SM over the average SM."""
         most, mean = self.get("sm_cycles_max"), self.get("sm_cycles_avg")
-        if most is None:
-            return said.keep(self.readings, "imbalance", said.imbalance(self.readings.launch))
+        if most is None or mean is None:
+            told = said.keep(self.readings, "imbalance", said.imbalance(self.readings.launch))
+            return told if told is not None else self._busiest_of_a_long_kernel(mean)
         return self.readings.share("imbalance", most, mean, "sm__cycles_active.max / sm__cycles_active.avg")
+
+    def _busiest_of_a_long_kernel(self, mean: float | None) -> float | None:
+        """Before 2024 the busiest SM was not reported: it is busy as long as a kernel that dwarfs its own launch."""
+        cycles = self.get("cycles")
+        if cycles is None or mean is None or cycles < 40 * limits.LAUNCH_CYCLES:
+            return None
+        self.readings.asked.pop("sm_cycles_max", None)
+        name = "gpc__cycles_elapsed.max / sm__cycles_active.avg"
+        return self.readings.share("imbalance", cycles - limits.LAUNCH_CYCLES, mean, name)
 
     def uneven(self) -> dict[str, float]:
         """Busiest over average active cycles of each kind of unit that was compared: ``sm``, ``l2``, ``dram``."""
@@ -165,8 +172,10 @@ class Facts:
         ratio = self.busiest_sm()
         if ratio is not None:
             return ratio
-        name = "gpc__cycles_elapsed.max / sm__cycles_active.avg"
-        return self.readings.share("imbalance_at_most", self.get("cycles"), self.get("sm_cycles_avg"), name)
+        name = "(gpc__cycles_elapsed.max - cycles of a launch) / sm__cycles_active.avg"
+        cycles = self.get("cycles")
+        longest = None if cycles is None else max(0.0, cycles - limits.LAUNCH_CYCLES)
+        return self.readings.share("imbalance_at_most", longest, self.get("sm_cycles_avg"), name)
 
     def stall(self, *reasons: str) -> float:
         """Share of the stalls that some reasons have together."""

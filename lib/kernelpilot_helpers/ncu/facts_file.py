@@ -15,7 +15,7 @@ import msgspec
 
 from kernelpilot_helpers import records
 from kernelpilot_helpers.errors import BadRecord
-from kernelpilot_helpers.ncu import group, reach
+from kernelpilot_helpers.ncu import group, quantity, reach
 from kernelpilot_helpers.ncu.hotspots import Hotspot
 from kernelpilot_helpers.ncu.metrics import wanted
 from kernelpilot_helpers.ncu.phases import Phases
@@ -26,12 +26,13 @@ from kernelpilot_helpers.records import Owner
 FORMAT = "kernelpilot.ncu-facts"
 VERSION = 1
 _EXTREME = r"\.(min|max)(\.|$)"
+_TWICE = r"\.sum\.pct_of_peak_sustained"
+"""The same share as ``.avg.pct_of_peak_sustained``, which is what everybody reads."""
+_SHARE = re.compile(r"(breakdown:)?\w+\.avg\.pct_of_peak_sustained_elapsed")
 _NEVER = r"pmsampling:|[A-Z_]+\.Triage|group:|profiler__|nvlink__|pcie__|c2clink__|numa__|derived_temp|func__"
 _ALWAYS = r"device__attribute_(display_name|multiprocessor_count|\w*l2_cache_size|max_\w+_per_multiprocessor)"
 _SERIES = r"launch__occupancy_per_\w+|sass__inst_executed_per_opcode(_with_modifier_all)?"
 LONGEST = 2000
-LARGEST = 1e300
-"""A count beyond this is damage, and no float could hold its square."""
 Cell = tuple[float | int | str | None, str, int, int]
 """Number or text, unit, row, file."""
 
@@ -169,15 +170,19 @@ def _at(launch: Launch) -> str:
     return f"{launch.place}/{launch.process}/{launch.id}"
 
 
-def _kept(name: str) -> bool:
-    """Whether an aggregate is kept of the launch that stands for a group."""
+def _kept(name: str, *, stands: bool) -> bool:
+    """Whether an aggregate is kept of the launch that stands for a group; of its extremes, what names their class."""
     if wanted(name) or re.match(_ALWAYS, name):
         return True
-    return not (re.search(_EXTREME, name) or re.match(_NEVER, name) or name.startswith("device__"))
+    if not stands:
+        return _SHARE.fullmatch(name) is not None
+    if re.search(_EXTREME, name) or re.search(_TWICE, name) or re.match(_NEVER, name):
+        return False
+    return not name.startswith("device__")
 
 
 def _row(report: Report, launch: Launch, derived: Derived, *, full: bool, stands: bool) -> LaunchRow:
-    names = [n for n in launch.metrics if _kept(n)] if full else [*group.DURATION, group.REGISTERS]
+    names = [n for n in launch.metrics if _kept(n, stands=stands)] if full else [*group.DURATION, group.REGISTERS]
     return LaunchRow(
         id=launch.id,
         kernel=launch.kernel,
@@ -199,7 +204,7 @@ def _row(report: Report, launch: Launch, derived: Derived, *, full: bool, stands
         hotspots=dict(derived.hotspots),
         phases=derived.phases,
         code=build(report, launch).text if stands else "",
-        series=_series(launch) if full else {},
+        series=_series(launch) if stands else {},
     )
 
 
@@ -232,7 +237,7 @@ def _launch(row: LaunchRow) -> Launch:
             file=file,
         )
         for name, (value, unit, place, file) in row.metrics.items()
-        if isinstance(value, str) or value is None or abs(value) < LARGEST
+        if isinstance(value, str) or value is None or quantity.plausible(value)
     }
     return Launch(
         id=row.id,

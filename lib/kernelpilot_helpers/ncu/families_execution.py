@@ -44,6 +44,25 @@ EXECUTION: Mapping[str, Family] = {
         guard="registers per thread (no spills)",
         words="software pipelining shared memory latency",
     ),
+    "lat.dependency/dispatch_stall": Family(
+        id="independent-work",
+        what="Order the inner loop so that neighbouring instructions share an operand (an outer product over a "
+        "register tile) and alternate between pipes: the dispatcher holds instructions back that want the same "
+        "register ports or pipe.",
+        role="top_stall_share",
+        toward="below 30 %",
+        guard="registers per thread (no spills)",
+        words="register bank conflict instruction order",
+    ),
+    "lat.dependency/branch_resolving": Family(
+        id="independent-work",
+        what="Take branches out of the inner loop: unroll it by a constant, replace short branches by predicated or "
+        "select instructions, keep calls inlined.",
+        role="top_stall_share",
+        toward="below 30 %",
+        guard="instructions executed and the size of the loop's code",
+        words="loop unroll branch predication",
+    ),
     "lat.barrier": Family(
         id="fewer-barriers",
         what="Replace the block-wide step by a warp-wide one (shuffles), or do two pieces of work per barrier; "
@@ -152,6 +171,17 @@ EXECUTION: Mapping[str, Family] = {
         toward="below 60 %",
         guard="correctness and the other pipes",
         words="instruction mix",
+    ),
+    "exec.pipe_bound/fma": Family(
+        id="cheaper-mix",
+        what="Execute fewer FMA-pipe instructions per result: hoist what every iteration repeats, use packed forms "
+        "(half2 or bf16x2 where the contract allows; fma.rn.f32x2 from sm_100 on), and matrix instructions where the "
+        "sums are products of tiles.",
+        role="busiest_pipe",
+        toward="below 60 %",
+        guard="the contract's error bound and registers per thread (no spills)",
+        risk=2,
+        words="packed half2 fma instruction count",
     ),
     "exec.pipe_bound/xu": Family(
         id="cheaper-mix",

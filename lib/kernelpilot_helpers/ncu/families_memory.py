@@ -168,7 +168,8 @@ MEMORY: Mapping[str, Family] = {
     ),
     "mem.partial_store": Family(
         id="pack-stores",
-        what="Pack results in registers and store whole 32-byte sectors.",
+        what="Pack neighbouring results in registers, so that a lane stores 4 to 16 bytes and a warp whole 32-byte "
+        "sectors; where each lane owns a far row, exchange through shared memory first.",
         role="bytes_per_sector_store",
         toward="32",
         guard="registers per thread",
@@ -176,7 +177,8 @@ MEMORY: Mapping[str, Family] = {
     ),
     "mem.atomics": Family(
         id="reduce-first",
-        what="Reduce inside the warp, then inside the block, and issue one atomic a block.",
+        what="Reduce inside the warp (shuffles, redux), then inside the block, and issue one atomic a block; counters "
+        "and histograms get a private copy a block in shared memory, added up at its end.",
         role="atomic_share",
         toward="0",
         guard="time in block barriers",

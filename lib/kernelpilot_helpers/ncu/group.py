@@ -16,6 +16,8 @@ COVERED = 0.95
 """Groups are told one by one until this share of the time is reached; the rest is one bucket."""
 AT_LEAST = 10
 """So many groups are told one by one in any case."""
+AT_MOST = 256
+"""No more are told one by one: a program of thousands of kernels has no hot one among the last."""
 _ANONYMOUS = re.compile(r"<unnamed>|\(anonymous namespace\)|\(anonymous\)|_GLOBAL__N__\w+")
 _CAST = re.compile(r"(?<=[<,(\s])\((?:unsigned )?(?:int|long|bool|char|short)\)(?=[-\d])")
 
@@ -150,7 +152,7 @@ def _share(time: float | None, total: float | None, groups: int) -> float | None
 def _cut(shares: Sequence[float | None]) -> int:
     covered = 0.0
     for ix, share in enumerate(shares):
-        if ix >= AT_LEAST and (share is None or covered >= COVERED):
+        if ix >= AT_MOST or (ix >= AT_LEAST and (share is None or covered >= COVERED)):
             return ix
         covered += share or 0.0
     return len(shares)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,7 @@ _REASON = {
 }
 """Classes of one stall reason: its samples rank."""
 _SAMPLES = ("smsp__pcsamp_sample_count", "group:smsp__pcsamp_warp_stall_reasons", "inst_executed")
+_TOOLKIT = re.compile(r"(?:^|/)(?:targets/[\w-]+|cuda(?:-[\d.]+)?|nvidia/\w+)/include/")
 _IDLE_OPCODES = frozenset(("SYNCS", "NANOSLEEP", "USETMAXREG", "WARPSYNC", "BAR", "UCGABAR_WAIT"))
 _IDLE_REASONS = frozenset(("barrier", "sleeping", "sleep"))
 _MAYBE_IDLE = frozenset(("long_scoreboard", "short_scoreboard", "branch_resolving"))
@@ -191,7 +193,16 @@ def _key(context: _Context, where: Where) -> tuple[str, str | int]:
 def _place(context: _Context, where: Where) -> lines.Place | None:
     if context.counts.whole_lines:
         return lines.Place(file=where[0], line=where[1])
-    return context.counts.places.get(where) or context.table.at(*where)
+    found = context.counts.places.get(where) or context.table.at(*where)
+    return None if found is None else own(found)
+
+
+def own(place: lines.Place) -> lines.Place:
+    """The innermost line that is no header of the CUDA toolkit: nobody can edit ``__ldcg``, but its call."""
+    frames = ((place.file, place.line), *place.callers)
+    at = next((n for n, (file, _) in enumerate(frames) if not _TOOLKIT.search(file)), 0)
+    file, line = frames[at]
+    return lines.Place(file=file, line=line, callers=frames[at + 1 :])
 
 
 def _hotspot(

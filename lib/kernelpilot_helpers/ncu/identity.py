@@ -57,6 +57,11 @@ def launch(
     )
 
 
+def host(row: Mapping[str, str]) -> str:
+    """Name of the machine: known so that it can be hidden."""
+    return row.get("Host Name", "").strip()[: limits.MAX_NAME]
+
+
 def ranges(text: str) -> tuple[str, ...]:
     """Names of the NVTX ranges in a cell; ``domain@name`` but for the default domain.
 

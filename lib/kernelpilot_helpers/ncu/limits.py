@@ -62,6 +62,10 @@ IMBALANCE = 1.2
 """guide: busiest SM over the average SM."""
 IMBALANCE_BOUND = 0.05
 """rule: (1 - average / maximum) x active / elapsed."""
+SEVERE = 1 / 3
+"""ours: idle SM time from which uneven SMs are named before waste and waits (busiest over average 1.5)."""
+LAUNCH_CYCLES = 1500
+"""ours: cycles of a kernel before its first and after its last block, at least (1,900 to 5,000 seen)."""
 IDLE_RANGE = 0.10
 """guide: idle time of a range beyond this is orchestration."""
 THEORETICAL = 40.0
@@ -78,12 +82,20 @@ TENSOR_NEAR = 50.0
 """ours: with an MMA pipeline by design, this much of the tensor pipe is what limits it."""
 PIPE_LOW = 20.0
 """rule: a pipe below this is hardly used."""
+MOST = 0.75
+"""ours: share of one pipe in the issued instructions from which full issue slots are that pipe's."""
 MANY = 8
 """ours: launches of one kernel from which their number, not one of them, is the problem."""
 SHORT_NS = 10_000.0
 """guide: counters are noisy below 10 us; a flag, never a reason to stay silent."""
 FLOOR_NS = 5_000.0
 """ours: here a kernel's time is the launch itself."""
+EMPTY = 10.0
+"""ours: a short launch in which no unit is busier than this has next to nothing to do."""
+STREAM_ROOF = 82.0
+"""ours: copies by 16-byte vectors, each byte once, reach 82 to 92 % of the DRAM peak; no stream goes far beyond."""
+STREAM_EXCESS = 0.05
+"""ours: unused sectors of a stream whose every byte is wanted, and what caches may add to or take from its bytes."""
 NEAR_MINIMUM = 1.10
 """ours: bytes moved over the least possible."""
 CLOCKS_AGREE = 0.05

@@ -143,8 +143,9 @@ def agree(one: Value, two: Value) -> bool:
     """Whether two values of a metric can be prints of one number. Units that are spelled differently say nothing."""
     if one.number is None or two.number is None:
         return one.number is not two.number or one.text == two.text
-    beyond = abs(one.number - two.number)
-    return beyond <= ROUNDING * max(1.0, abs(one.number), abs(two.number))
+    # ncu prints a difference of two counters that came out below zero as 0.
+    left, right = max(one.number, 0), max(two.number, 0)
+    return abs(left - right) <= ROUNDING * max(1.0, left, right)
 
 
 def _shown(value: Value) -> str:

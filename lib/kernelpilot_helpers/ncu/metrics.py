@@ -26,8 +26,9 @@ STALLS = (
 )
 """Counters per issue, per warp, plain; then samples; the last two are the names of 2019 and of Pascal."""
 STALLS_NEEDED = frozenset(
-    ("barrier", "lg_throttle", "long_scoreboard", "math_pipe_throttle", "mio_throttle", "short_scoreboard", "wait")
-)
+    ("barrier", "branch_resolving", "dispatch_stall", "drain", "imc_miss", "lg_throttle", "long_scoreboard",
+     "math_pipe_throttle", "membar", "mio_throttle", "no_instruction", "short_scoreboard", "wait")
+)  # fmt: skip
 """A family that lacks one of these was cut: its shares would name the wrong reason."""
 _NEEDED_OF_OLD = frozenset(("barrier", "long_scoreboard", "wait"))
 STALLS_SAME = {

@@ -63,6 +63,15 @@ def vote(text: str) -> str:
     return ""
 
 
+def plausible(value: float) -> bool:
+    """Whether arithmetic on a value stays finite: products and quotients of two such values do.
+
+    >>> plausible(0), plausible(-2.5), plausible(1e31), plausible(5e-324), plausible(float("nan"))
+    (True, True, False, False, False)
+    """
+    return value == 0 or 1 / LARGEST < abs(value) < LARGEST
+
+
 def number(text: str, locale: str) -> float | None:
     """A cell's value in its own unit; None when it holds no number.
 
@@ -77,7 +86,7 @@ def number(text: str, locale: str) -> float | None:
         value = float(digits)
     except ValueError:
         return None
-    return value if abs(value) < LARGEST else None
+    return value if plausible(value) else None
 
 
 def instances(text: str, locale: str) -> tuple[float | str | None, ...]:

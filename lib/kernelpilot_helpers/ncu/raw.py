@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from kernelpilot_helpers.ncu import identity, limits, quantity, separators, sheet, sniff
 from kernelpilot_helpers.ncu.model import RefusedInput
-from kernelpilot_helpers.ncu.report import File, Launch, Report
+from kernelpilot_helpers.ncu.report import File, Launch, Report, Session
 from kernelpilot_helpers.ncu.wide import Columns, Instances, Row
 
 _METRIC = re.compile(r"[\w.:]+")
@@ -29,6 +29,7 @@ class _Pages:
     launches: list[Launch] = field(default_factory=list)
     sample: list[separators.Cell] = field(default_factory=list)
     ignored: int = 0
+    host: str = ""
 
     def take(self, line: int, record: str) -> None:
         """The next logical line: head, units, launch, or none of them."""
@@ -56,9 +57,11 @@ class _Pages:
     def _launch(self, line: int, record: str, cells: list[str], shared: Columns) -> None:
         if len(self.sample) < limits.LOCALE_CELLS:
             self.sample += [(name, self.units[at], cells[at][:_SAMPLE]) for name, at in shared.index.items()]
+        named = dict(zip(self.header, cells, strict=True))
+        self.host = self.host or identity.host(named)
         self.launches.append(
             identity.launch(
-                dict(zip(self.header, cells, strict=True)),
+                named,
                 metrics=Row(columns=shared, record=record, line=line),
                 series=Instances(columns=shared, record=record),
                 place=f"row {line}",
@@ -73,7 +76,8 @@ class _Pages:
             return None
         cells = sheet.split(record, self.delimiter)
         if not cells or len(cells) <= len(self.header) // 2:
-            return record.split('","') if sheet.looks_cut(record) else None
+            # One cell fewer than the table has: a row that is no CSV is never whole, however many pieces it has.
+            return record.split('","')[: len(self.header) - 1] if sheet.looks_cut(record) else None
         at = self.header.index("ID")
         ident = cells[at].strip() if at < len(cells) else ""
         return cells if not ident or ident.isdigit() else None
@@ -107,7 +111,9 @@ def parse(data: bytes, *, name: str, sha256: str) -> Report:
     for shared in pages.tables:
         shared.locale = locale
     file = File(name=name, bytes=len(data), sha256=sha256, form="raw")
-    return Report(files=(file,), launches=tuple(pages.launches), locale=locale, ignored_lines=pages.ignored)
+    session = Session(host=pages.host)
+    launches = tuple(pages.launches)
+    return Report(files=(file,), launches=launches, session=session, locale=locale, ignored_lines=pages.ignored)
 
 
 def header(record: str) -> tuple[list[str], str]:

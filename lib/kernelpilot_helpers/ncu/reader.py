@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import os
+import select
+import stat
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import FileIO
@@ -17,6 +21,7 @@ CHUNK = 1024 * 1024
 Read = Callable[[int], "bytes | None"]
 MAX_REPORT = 256 * 1024 * 1024
 """Of a binary report: library code and sources make most of it."""
+PIPE_WAIT_S = 5.0
 FIX = "kernelpilot ncu digest REPORT.ncu-rep  # REPORT.ncu-rep: what `ncu -o REPORT` wrote, or an export of it"
 
 
@@ -40,10 +45,12 @@ def read(path: Path) -> Source:
         if path.is_dir():
             raise BadRecord("is a folder", where=str(path), fix=FIX)
         size = path.stat().st_size
-        with path.open("rb", buffering=0) as file:
+        with FileIO(path, opener=_open) as file:
             try:
-                head = file.read(4) or b""
-                data = _report(file, size) if is_binary(head) else _text(file.read, head, size)
+                head = b""
+                while len(head) < 4 and (more := file.read(4 - len(head))):  # a pipe gives what it has
+                    head += more
+                data = _report(file, head, size) if is_binary(head) else _text(file.read, head, size)
             except RefusedInput as refused:
                 return Source(name=path.name, size=size, data=b"", sha256="", refused=refused)
     except FileNotFoundError:
@@ -76,9 +83,30 @@ def _text(read_some: Read, head: bytes, size: int) -> bytes:
     return b"".join(parts)
 
 
-def _report(file: FileIO, size: int) -> bytes:
-    """All bytes of a binary report in one piece: joining two would need twice the memory."""
+def _open(name: str, flags: int) -> int:
+    """A named pipe into which nobody writes is an error, not a wait without an end."""
+    pipe = stat.S_ISFIFO(Path(name).stat().st_mode)
+    fd = os.open(name, flags | (os.O_NONBLOCK if pipe else 0))
+    if pipe:
+        if not select.select([fd], [], [], PIPE_WAIT_S)[0]:
+            os.close(fd)
+            raise OSError(errno.EPIPE, f"a pipe into which nothing was written for {PIPE_WAIT_S:g} seconds")
+        os.set_blocking(fd, True)
+    return fd
+
+
+def _report(file: FileIO, head: bytes, size: int) -> bytes:
+    """All bytes of a binary report, in one piece where it is a file: joining two would need twice the memory."""
     if size > MAX_REPORT:
         raise RefusedInput("file.too_large", f"{size} bytes; at most {MAX_REPORT} are read of a binary report")
-    file.seek(0)
-    return file.readall()
+    if file.seekable():
+        file.seek(0)
+        return file.readall()
+    parts = [head]
+    held = len(head)
+    while part := file.read(CHUNK):
+        held += len(part)
+        if held > MAX_REPORT:
+            raise RefusedInput("file.too_large", f"more than {MAX_REPORT} bytes of a binary report")
+        parts.append(part)
+    return b"".join(parts)

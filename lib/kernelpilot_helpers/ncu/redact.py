@@ -17,10 +17,18 @@ _HOMES = (
 )
 _BYTE = r"(?:25[0-5]|2[0-4]\d|1?\d?\d)"
 _V4 = re.compile(rf"(?<![\w.]){_BYTE}(?:\.{_BYTE}){{3}}(?![\w.]|\.\d)")
-_V6 = re.compile(r"(?<![\w:])(?:[0-9A-Fa-f]{1,4}:){3,7}(?::?[0-9A-Fa-f]{1,4})(?![\w:])|(?<![\w:])fe80::[0-9A-Fa-f:]+")
+_HEX = "[0-9A-Fa-f]{1,4}"
+# A scope of C++ has no single colon, a time of day has two: neither is an address.
+_V6 = re.compile(
+    rf"(?<![\w:])(?:(?:{_HEX}:){{3,7}}:?{_HEX}|{_HEX}(?::{_HEX})+::(?:{_HEX}(?::{_HEX})*)?|(?:fe80|f[cd]{_HEX})::[0-9A-Fa-f:]+)"
+    r"(?![\w:])"
+)
+_DOMAIN = r"(?:(?:\.[a-z][a-z0-9-]*){2,}|\.(?:local|lan|internal|corp|com|org|net|edu))?"
 _AT = re.compile(r"(?<![\w.-])[A-Za-z_][\w.-]{0,63}@[a-z0-9][a-z0-9.-]{0,252}")
 _SHORT = 3
 """A host or user name of fewer characters is a word of other things too."""
+_HIDDEN = re.compile(r"~|\[(?:host|user|ip)\]")
+"""What a name was turned into before, in facts.json."""
 _COMMON = frozenset(("root", "user", "ubuntu", "admin", "runner", "home", "nvidia", "localhost", "python", "cuda"))
 
 
@@ -32,10 +40,10 @@ class Redactor:
         self.keep = keep
         users = {hit["user"] for text in texts for home in _HOMES[:2] for hit in home.finditer(text)}
         self._words = [
-            (re.compile(rf"(?<![\w.-]){re.escape(word)}(?![\w-])"), to)
-            for words, to in ((hosts, "[host]"), (users, "[user]"))
+            (re.compile(rf"(?<![\w.-]){re.escape(word)}{tail}(?![\w-])"), to)
+            for words, to, tail in ((hosts, "[host]", _DOMAIN), (users, "[user]", ""))
             for word in sorted(set(words), key=lambda w: (-len(w), w))
-            if len(word) >= _SHORT and word.lower() not in _COMMON
+            if len(word) >= _SHORT and word.lower() not in _COMMON and not _HIDDEN.fullmatch(word)
         ]
 
     def text(self, text: str) -> str:

@@ -13,6 +13,7 @@ from kernelpilot_helpers.ncu.plain import clean
 LINES = 12
 _ROOFS = (("sm_sol", "compute"), ("memory_sol", "memory"), ("dram_sol", "DRAM"), ("l2_sol", "L2"), ("l1_sol", "L1"),
           ("tensor", "tensor"), ("issue", "issue"))  # fmt: skip
+_NAMES = dict(_ROOFS)
 
 
 class WrongSteps(KernelPilotError):
@@ -68,7 +69,16 @@ def _case(digest: Digest, group: Group) -> str:
     share = "" if group.time_share is None else f", {group.time_share:.0%} of the file's time"
     case = clean(digest.given.case) if digest.given.case else "no case named"
     gpu = f", {clean(digest.session.gpu, 40)}" if digest.session.gpu else ""
-    return f"{case}, {time}, {group.launches} launches{share}{gpu}"
+    return f"{case}, {time}, {count(group.launches, 'launch', 'launches')}{share}{gpu}"
+
+
+def count(number: int, one: str, many: str) -> str:
+    """A number of things.
+
+    >>> count(1, "block", "blocks")
+    '1 block'
+    """
+    return f"{number} {one if number == 1 else many}"
 
 
 def launch(group: Group) -> str:
@@ -91,7 +101,7 @@ def tiles(group: Group) -> str:
     if len(sizes) != 3 or sms is None:
         return ""
     full = "" if waves is None else f", {waves.value:.3g} waves"
-    return f"{sizes[0] * sizes[1] * sizes[2]} blocks on {sms.value:g} SMs{full}"
+    return f"{count(sizes[0] * sizes[1] * sizes[2], 'block', 'blocks')} on {sms.value:g} SMs{full}"
 
 
 def number(reading: Reading | None) -> str:
@@ -112,9 +122,9 @@ def amount(value: float, unit: str) -> str:
 
 def _busy(group: Group) -> str:
     parts = [f"{name} {group.evidence[role].value:.1f} %" for role, name in _ROOFS if role in group.evidence]
-    busiest = max((light for light in group.speed_of_light.values() if light.limiting), key=lambda light: light.value,
-                  default=None)  # fmt: skip
-    tail = f" (by {clean(busiest.limiting, 60)})" if busiest is not None else ""
+    lights = [(light.value, role) for role, light in group.speed_of_light.items() if light.limiting and role in _NAMES]
+    role = max(lights)[1] if lights else ""
+    tail = f" ({_NAMES[role]} by {clean(group.speed_of_light[role].limiting, 60)})" if role else ""
     return (", ".join(parts) or "not in the file") + tail
 
 
@@ -144,7 +154,8 @@ def _parent(parent: Diff | None) -> str:
     reach = f"; {first.reach.text}" if first.reach is not None else ""
     why = f" ({'; '.join(parent.reasons)})" if parent.reasons else ""
     moved = ", ".join(delta(c) for c in (parent.time, *wanted))
-    return clean(f"{verdict}{why}: {moved}{reach}", 320)
+    other = f" against another kernel, {clean(first.baseline.kernel, 60)}" if first.matched == "order" else ""
+    return clean(f"{verdict}{other}{why}: {moved}{reach}", 320)
 
 
 def delta(change: Change) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from kernelpilot_helpers.ncu import rep_code, rep_file, rep_result, rep_session, wire
+from kernelpilot_helpers.ncu import limits, rep_code, rep_file, rep_result, rep_session, wire
 from kernelpilot_helpers.ncu.model import RefusedInput
 from kernelpilot_helpers.ncu.report import File, Launch, Report
 from kernelpilot_helpers.ncu.wire import BYTES, VARINT, Buffer
@@ -30,21 +30,26 @@ class _Walk:
     cut: str = ""
     notes: list[str] = field(default_factory=list)
     unknown: dict[str, set[int]] = field(default_factory=dict)
+    budget: wire.Budget = field(default_factory=wire.Budget)
 
     def take(self, block: rep_file.Block) -> None:
         """One block. A damaged message inside sound framing is noted and passed over."""
         self.promised += block.promised
         self.unknown.setdefault("block", set()).update(block.unknown)
         process = ""
+        self.budget.spend(block.walked + len(block.entries))
         try:
-            for span in block.session:
-                self.session.take(self.data, *span)
+            for start, end in block.session:
+                self.budget.spend((end - start) // 2)
+                self.session.take(self.data, start, end)
             if block.strings:
                 # Later blocks carry an empty table and mean the last one that was not.
-                self.names = _strings(self.data, *block.strings) or self.names
+                found = _strings(self.data, *block.strings)
+                self.budget.spend(len(found))
+                self.names = found or self.names
             process = _process(self.data, block.process)
         except RefusedInput as fault:
-            self.note(f"block {block.index} damaged: {fault.what}")
+            self.note(_passed(fault, f"block {block.index}"))
         for kind, start, end in block.entries:
             if kind != "source":
                 self.results.append(
@@ -55,9 +60,9 @@ class _Walk:
                 )  # fmt: skip
                 continue
             try:
-                self.codes.add(start, end, self.unknown.setdefault("source", set()), process=process)
+                self.budget.spend(self.codes.add(start, end, self.unknown.setdefault("source", set()), process=process))
             except RefusedInput as fault:
-                self.note(f"code in block {block.index} damaged: {fault.what}")
+                self.note(_passed(fault, f"code in block {block.index}"))
         if block.cut:
             self.cut = f"block {block.index} {block.cut}"
 
@@ -103,6 +108,8 @@ def parse(
 
 def _launches(walk: _Walk, keep: Callable[[str], bool] | None) -> tuple[Launch, ...]:
     """Every result that can be read, numbered as ncu numbers them: process after process."""
+    if len(walk.results) > limits.MAX_LAUNCHES:
+        raise RefusedInput("report.too_large", f"more than {limits.MAX_LAUNCHES} launches")
     launches = []
     for launch_id, entry in enumerate(sorted(walk.results, key=lambda one: int(one.process or 0))):
         # A copy of the result alone: bytes are faster to walk than a view, and the file's code stays unread.
@@ -110,12 +117,25 @@ def _launches(walk: _Walk, keep: Callable[[str], bool] | None) -> tuple[Launch, 
         try:
             launches.append(
                 rep_result.read(
-                    message, entry, launch_id=launch_id, devices=walk.session.devices, unknown=walk.unknown, keep=keep
+                    message,
+                    entry,
+                    launch_id=launch_id,
+                    devices=walk.session.devices,
+                    unknown=walk.unknown,
+                    budget=walk.budget,
+                    keep=keep,
                 )
             )
         except RefusedInput as fault:
-            walk.note(f"result {entry.place} in block {entry.block} damaged: {fault.what}")
+            walk.note(_passed(fault, f"result {entry.place} in block {entry.block}"))
     return tuple(launches)
+
+
+def _passed(fault: RefusedInput, part: str) -> str:
+    """The note for a damaged part. Raises a fault that is of the whole file."""
+    if fault.code == "report.too_large":
+        raise fault
+    return f"{part} damaged: {fault.what}"
 
 
 def _nothing(walk: _Walk) -> RefusedInput:

@@ -24,11 +24,12 @@ class Codes(Mapping[str, Code]):
         self._parts: dict[str, Parts] = {}
         self._done: dict[str, Code] = {}
 
-    def add(self, start: int, end: int, unknown: set[int], *, process: str) -> None:
-        """Notes one ``SourceData`` message of a process. Raises RefusedInput when it is damaged."""
+    def add(self, start: int, end: int, unknown: set[int], *, process: str) -> int:
+        """Notes one ``SourceData`` message of a process and returns its number of fields. Raises RefusedInput when it is damaged."""
         parts: Parts = {}
-        reference = 0
+        reference = count = 0
         for number, kind, value, stop in wire.fields(self._data, start, end):
+            count += 1
             if number == _REFERENCE and kind == VARINT:
                 reference = value
             elif number == _REVISION and kind == VARINT:
@@ -39,6 +40,7 @@ class Codes(Mapping[str, Code]):
                 unknown.add(number)
         name = key(process, reference)
         self._parts[name] = {**self._parts.get(name, {}), **parts}
+        return count
 
     def __getitem__(self, key: str) -> Code:
         if key not in self._done:

@@ -43,10 +43,12 @@ class Block:
     cut: str = ""
     """Why reading ends with this block; empty when it does not."""
     unknown: set[int] = field(default_factory=set)
+    walked: int = 0
+    """Fields of the header."""
 
 
 def unpacked(data: Buffer) -> Buffer:
-    """The stream of a report, decompressed where it is one zstd frame.
+    """The stream of a report, decompressed where it is zstd frames.
 
     Raises RefusedInput for other files, for more bytes than the bounds, and for a frame that zstd refuses.
     """
@@ -69,7 +71,7 @@ def _decompress(data: Buffer) -> memoryview:
     most = min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * len(data)))
     held = bytearray()
     try:
-        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data) as reader:
+        with zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(data, read_across_frames=True) as reader:
             while part := reader.read(_CHUNK):
                 held += part
                 if len(held) > most:
@@ -133,6 +135,7 @@ def _block_header(data: Buffer, at: int, end: int, block: Block) -> dict[int, in
     """Fills in the block and returns the counts of its entries by field number."""
     counts: dict[int, int] = {}
     for number, kind, value, stop in wire.fields(data, at, end):
+        block.walked += 1
         if kind == VARINT and number in (1, 2, 7, 8, 9):
             counts[number] = value
         elif kind == VARINT and number == 5:
@@ -146,9 +149,9 @@ def _block_header(data: Buffer, at: int, end: int, block: Block) -> dict[int, in
         else:
             block.unknown.add(number)
     block.promised = sum(n for key, n in counts.items() if key != 1)
-    if sum(counts.values()) > max(MAX_ENTRIES, block.payload // 4):
+    if sum(counts.values()) > min(MAX_ENTRIES, len(data) // 4):
         block.promised = 0
-        raise wire.damaged("more entries than its bytes can hold")
+        raise wire.damaged("more entries than its bytes can hold, or than any report has")
     return counts
 
 

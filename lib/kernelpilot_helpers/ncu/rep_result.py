@@ -47,6 +47,7 @@ _KINDS: Mapping[Kind, _Fields] = {"kernel": _KERNEL, "range": _RANGE, "graph": _
 class _Parts:
     """What one walk over the result's own fields finds."""
 
+    count: int = 0
     numbers: dict[int, int] = field(default_factory=dict)
     runs: dict[int, tuple[int, int]] = field(default_factory=dict)
     metrics: list[tuple[int, int]] = field(default_factory=list)
@@ -69,7 +70,7 @@ class Entry:
 
 def read(
     data: Buffer, entry: Entry, *, launch_id: int, devices: Mapping[int, Device],
-    unknown: dict[str, set[int]], keep: Callable[[str], bool] | None,
+    unknown: dict[str, set[int]], budget: wire.Budget, keep: Callable[[str], bool] | None,
 ) -> Launch:  # fmt: skip
     """The Launch of one result message that fills ``data``; ``launch_id`` is the ID that ncu shows.
 
@@ -79,10 +80,11 @@ def read(
     kind = entry.kind
     layout = _KINDS[kind]
     parts = _walk(data, layout, unknown.setdefault(f"result.{kind}", set()))
+    nvtx = parts.runs.get(layout.nvtx)
+    budget.spend(_work(parts, nvtx))
     metrics, series = rep_metrics.read(data, parts.metrics, entry.names)
     device, cc = _device(metrics, devices)
     texts = {n: _text(data, parts, n) for n in (5, 6, 7)} if kind == "kernel" else {}
-    nvtx = parts.runs.get(layout.nvtx)
     return Launch(
         id=str(launch_id), kind=kind, kernel=texts.get(7) or texts.get(6) or texts.get(5) or kind,
         function=texts.get(6, ""), mangled=texts.get(5, ""),
@@ -100,6 +102,7 @@ def _walk(data: Buffer, layout: _Fields, unknown: set[int]) -> _Parts:
     parts = _Parts()
     lists = {layout.metrics: parts.metrics, layout.sections: parts.sections, layout.rules: parts.rules}
     for number, kind, value, stop in wire.fields(data, 0, len(data)):
+        parts.count += 1
         if number not in layout.known:
             unknown.add(number)
         elif kind == VARINT:
@@ -111,6 +114,12 @@ def _walk(data: Buffer, layout: _Fields, unknown: set[int]) -> _Parts:
             else:
                 found.append((value, stop))
     return parts
+
+
+def _work(parts: _Parts, nvtx: tuple[int, int] | None) -> int:
+    """Fields that are walked of a result: its own, and about what is in those that are read at once."""
+    inner = 3 * len(parts.metrics) + 2 * len(parts.sections) + 8 * len(parts.rules)
+    return parts.count + inner + ((nvtx[1] - nvtx[0]) // 4 if nvtx else 0)
 
 
 def _text(data: Buffer, parts: _Parts, number: int) -> str:

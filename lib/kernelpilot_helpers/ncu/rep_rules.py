@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from kernelpilot_helpers.ncu import wire
+from kernelpilot_helpers.ncu import quantity, wire
 from kernelpilot_helpers.ncu.report import Advice, Rule, Scope
 from kernelpilot_helpers.ncu.wire import BYTES, FIXED64, VARINT, Buffer
 
@@ -122,7 +122,7 @@ def _speedup(data: Buffer, at: int, end: int, item: _Item) -> None:
 
 
 def _finite(value: float) -> float | None:
-    return value if -wire.LARGEST < value < wire.LARGEST else None
+    return value if quantity.plausible(value) else None
 
 
 def _marker(data: Buffer, at: int, end: int) -> Iterator[tuple[int, str]]:

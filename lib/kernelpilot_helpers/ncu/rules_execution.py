@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from kernelpilot_helpers.ncu import constituents, design, limits, said
-from kernelpilot_helpers.ncu.facts import Facts
+from kernelpilot_helpers.ncu.facts import WAITING, Facts
 from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Unknown, room
 
 PIPES_NEEDED = frozenset(("alu", "fma", "lsu"))
@@ -13,6 +13,8 @@ PIPES_NEEDED = frozenset(("alu", "fma", "lsu"))
 _PIPE = re.compile(r"sm__(?:pipe|inst_executed_pipe)_(\w+?)(?:_cycles_active|_pred_on_any)?\.")
 _ISSUE = re.compile(r"sm__(issue_active|inst_executed|inst_issued|instruction_throughput)\b")
 _LOADS = ("lsu", "tex", "mio")
+ASIDE = ("barrier", "membar", "sleeping")
+"""Waits that an idle lane does not make longer."""
 _SLOW = ("xu", "fp64", "fp16", "adu", "cbu", "idc")
 """Pipes that cannot take an instruction every cycle: one of them is full while most issue slots are empty."""
 
@@ -21,6 +23,9 @@ def tensor_bound(facts: Facts) -> Answer:
     """Tensor cores are the busiest unit. A low issue rate and low occupancy are the design of such kernels."""
     name = "exec.tensor_bound"
     tensor = facts.get("tensor")
+    if tensor is None and design.predates_tensor_cores(facts.readings.launch):
+        facts.readings.asked.pop("tensor", None)
+        return No(name=name, why="this GPU has no tensor cores")
     if tensor is None:
         # It is a part of the compute figure, which it cannot exceed.
         if (
@@ -87,7 +92,13 @@ def tensor_missing(facts: Facts) -> Answer:
     kind = design.kind(launch.kernel)
     if kind not in ("gemm", "conv", "attention"):
         return No(name=name, why="nothing says that this is a matrix product")
+    if facts.regime == "memory" and facts.tier != "l1":
+        return No(name=name, why=f"memory is the limit ({facts.tier})")
     tensor, fma = facts.get("tensor"), facts.pipes.get("fma")
+    if facts.told_pipe is not None and facts.told_pipe[0] == "fma":
+        # The busiest of all pipes; a product on tensor cores has nothing to multiply on this one.
+        tensor, fma = tensor or 0.0, facts.told_pipe[1]
+        facts.readings.asked.pop("tensor", None)
     used = design.opcodes(launch, design.MMA)
     if used or (tensor is not None and tensor >= limits.TENSOR_USED):
         return No(name=name, why="it uses tensor cores")
@@ -95,7 +106,7 @@ def tensor_missing(facts: Facts) -> Answer:
         return No(name=name, why="this GPU has no tensor cores, or its kind is not known")
     if tensor is None or fma is None:
         return Unknown(name=name, missing=("tensor", "pipes"))
-    if fma < limits.BUSY:
+    if fma < limits.BUSY - limits.MARGIN or fma < max(facts.pipes.values(), default=0.0):
         return No(name=name, why=f"the FMA pipe is busy {fma:.0f} %")
     facts.readings.keep("busiest_pipe", "busiest pipe: fma", fma, "%")
     return Hit(name=name, why=f"a matrix product on the FMA pipe ({fma:.0f} %), tensor cores idle ({tensor:.0f} %)",
@@ -119,6 +130,8 @@ def divergence(facts: Facts) -> Answer:
         return Unknown(name=name, missing=("tensor", "tma"))
     if special:
         return No(name=name, why="one-thread bulk and matrix instructions lower the lane count")
+    if facts.regime == "latency" and issue < limits.PIPE_LOW and facts.stall(*WAITING, *ASIDE) >= 0.5:
+        return No(name=name, why=f"{lanes:.0f} of 32 lanes work, but warps wait for {facts.top_stall}")
     why = f"an instruction runs with {lanes:.0f} of 32 lanes on average"
     second = "sm_sol" if facts.regime == "compute" else "issue" if issue >= limits.PIPE_LOW else ""
     return Hit(name=name, why=why, bound=(1 - lanes / 32) * (1.0 if facts.regime == "compute" else 0.5),
@@ -134,7 +147,7 @@ def pipe_bound(facts: Facts) -> Answer:
     if found is None:
         return Unknown(name=base, missing=("pipes", "issue"))
     pipe, busy = found
-    if busy < (facts.sm or 0.0) - limits.MARGIN:
+    if max(busy, (facts.get("issue") or 0.0) * (pipe == "fma")) < (facts.sm or 0.0) - limits.MARGIN:
         return Unknown(name=base, missing=("the pipe behind the compute figure",))
     clear = busy >= limits.BUSY + limits.MARGIN
     if pipe in _LOADS:
@@ -154,6 +167,14 @@ def pipe_bound(facts: Facts) -> Answer:
     )
 
 
+def by_loads(facts: Facts) -> bool:
+    """Whether the compute figure is that of loads and stores: then the waste of memory is asked for first."""
+    found = _busiest(facts)
+    for role in ("busiest_pipe", "limiting_sm"):
+        facts.readings.found.pop(role, None)
+    return found is not None and found[0] in _LOADS
+
+
 def _busiest(facts: Facts) -> tuple[str, float] | None:
     """(pipe, percent), by the breakdown where the file has one; None when the one may not have been captured."""
     issue = facts.get("issue")
@@ -164,12 +185,35 @@ def _busiest(facts: Facts) -> tuple[str, float] | None:
         pipe, busy = _name(named[0], facts), named[1]
     elif named is None and facts.told_pipe is not None:
         pipe, busy = facts.told_pipe
+    elif named is None and _by_elimination(facts):
+        pipe, busy = "xu", facts.sm or 0.0
     elif named is None and (not facts.pipes.keys() >= PIPES_NEEDED or issue is None):
         return None
-    facts.readings.keep("busiest_pipe", f"busiest pipe: {pipe}", busy, "%")
     if issue is not None and issue > busy + limits.MARGIN:
-        return "issue", issue
+        pipe, busy = "issue", issue
+    if pipe == "issue":
+        fma = facts.pipes.get("fma")
+        if fma is None and facts.told_pipe is None:
+            return None
+        if fma is not None and fma >= max(limits.BUSY + limits.MARGIN, limits.MOST * busy):
+            pipe, busy = "fma", fma
+    facts.readings.keep("busiest_pipe", f"busiest pipe: {pipe}", busy, "%")
     return pipe, busy
+
+
+def _by_elimination(facts: Facts) -> bool:
+    """Whether only the special-function pipe is left: NVIDIA's rule, which does not look at it, found no busy pipe,
+    few instructions are issued, memory is idle, and warps queue for the units that are shared by an SM's quarters."""
+    issue = facts.get("issue")
+    return (
+        not facts.pipes
+        and said.no_busy_pipe(facts.readings.launch)
+        and issue is not None
+        and issue < limits.BUSY <= (facts.sm or 0.0) - limits.MARGIN
+        and facts.memory is not None
+        and facts.memory < limits.PIPE_LOW
+        and facts.stall("mio_throttle", "short_scoreboard") >= limits.STALL
+    )
 
 
 def _name(metric: str, facts: Facts) -> str:

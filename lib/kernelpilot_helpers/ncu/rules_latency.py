@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from kernelpilot_helpers.ncu import design, limits
+from kernelpilot_helpers.ncu import design, limits, said
 from kernelpilot_helpers.ncu.facts import Facts
 from kernelpilot_helpers.ncu.rules_memory import bytes_in_flight
 from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Unknown, room
@@ -41,6 +41,8 @@ def occupancy(facts: Facts) -> Answer:
     if special:
         return No(name=name, why="few warps are the design of a tensor or bulk-copy kernel")
     limiter, issue = facts.occupancy_limiter(), facts.get("issue")
+    if special is None and _plain(facts):
+        special = False
     if special is None or not limiter or issue is None:
         return Unknown(name=name, missing=("tensor", "tma", "limit_registers", "limit_shared", "issue"))
     if issue >= limits.ISSUE:
@@ -55,6 +57,12 @@ def occupancy(facts: Facts) -> Answer:
         clear=theory <= limits.THEORETICAL - limits.MARGIN,
         supports=("occupancy_theoretical", "issue") + (("top_stall_share",) if top >= limits.STALL else ()),
     )
+
+
+def _plain(facts: Facts) -> bool:
+    """Whether a page without tensor and copy pipes shows that warps have no roles: blocks too small to have several."""
+    launch, threads = facts.readings.launch, facts.block_threads()
+    return threads is not None and threads < 128 and said.no_busy_pipe(launch) and not design.kind(launch.kernel)
 
 
 def stalled(facts: Facts) -> Answer:

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from kernelpilot_helpers.ncu import limits
 from kernelpilot_helpers.ncu.facts import Facts
-from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Unknown
+from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Rule, Unknown
 
 
 def many_small(facts: Facts, launches: int) -> Answer:
     """Many launches of a kernel whose time is that of a launch. ``launches``: of the group.
 
-    Short alone is no reason: one short kernel is judged like any other.
+    Short alone is no reason: one short kernel is judged like any other. A file holds only the launches that were
+    profiled: a few of a kernel that reaches every SM and still keeps nothing busy are taken for many, with care.
     """
     name = "launch.many_small"
     duration = facts.get("duration")
-    if launches < limits.MANY:
-        return No(name=name, why=f"{launches} launches of it in the file")
     if duration is None or duration >= limits.FLOOR_NS or facts.highest >= limits.BUSY:
-        return No(name=name, why=f"{launches} launches, but each does work of its own")
+        return No(name=name, why=f"{launches} launches of it in the file, each with work of its own")
+    if launches < limits.MANY and not _empty(facts):
+        return No(name=name, why=f"{launches} launches of it in the file")
     facts.readings.keep("launches", "launches of this kernel in the file", float(launches), "")
     return Hit(
         name=name,
-        why=f"{launches} launches of {duration / 1e3:.1f} us each: their time is that of launching, not of blocks",
+        why=f"{launches} launches of {duration / 1e3:.1f} us each: their time is that of launching, not of blocks"
+        if launches > 1
+        else f"{duration / 1e3:.1f} us in which no unit is {limits.EMPTY:.0f} % busy: its time is that of a launch",
         bound=1.0 - facts.highest / 100,
         clear=duration < limits.FLOOR_NS and launches >= 2 * limits.MANY,
-        supports=("duration", "launches"),
+        supports=("duration", "launches") if launches >= limits.MANY else ("duration",),
         sure=True,
     )
+
+
+def _empty(facts: Facts) -> bool:
+    """Whether a launch has a block for every SM and next to nothing to do."""
+    grid, sms = facts.grid_blocks(), facts.get("sms")
+    return grid is not None and sms is not None and grid >= sms and facts.highest < limits.EMPTY
 
 
 def range_gap(facts: Facts) -> Answer:
@@ -117,6 +127,46 @@ def _may_be_rounded(facts: Facts, waves: float) -> bool:
     return "waves_exact" not in facts.readings.found and waves >= 1 and abs(waves - round(waves)) < 1e-9
 
 
+def severe(rule: Rule) -> Rule:
+    """The rule where SMs are idle for a third of the time: then it is named before waste that all of them share."""
+
+    def first(facts: Facts) -> Answer | None:
+        ratio = facts.busiest_sm_at_most()
+        if ratio is not None and 1.0 - 1.0 / max(1.0, ratio) < limits.SEVERE:
+            return None
+        answer = rule(facts)
+        return answer if isinstance(answer, Hit | Unknown) else None
+
+    return first
+
+
+def _waits_outweigh(facts: Facts) -> No | Unknown | None:
+    """Mildly uneven SMs are not the first thing to change where most stalls have one cause, which costs far more."""
+    name = "launch.tail"
+    share = facts.stalls.get(facts.top_stall, 0.0)
+    ratio = facts.busiest_sm_at_most()
+    if ratio is None:
+        return None
+    idle = 1.0 - 1.0 / max(1.0, ratio)
+    if facts.regime != "latency" or idle >= limits.SEVERE or 1.0 - facts.highest / 100 < 2 * idle:
+        return None
+    if not facts.stalls and not facts.readings.launch.rules:
+        return Unknown(name=name, missing=("stalls",))
+    if share < 0.5:
+        return None
+    why = f"SMs are idle {idle:.0%} of the time at most, and {share:.0%} of the stalls are {facts.top_stall}"
+    return No(name=name, why=why)
+
+
+def _by_last_wave(facts: Facts, waves: float, full: int) -> float:
+    """Busiest SM over the average one if all blocks are equal: in the last wave only some SMs have a block."""
+    grid, sms = facts.grid_blocks(), facts.get("sms")
+    if not grid or not sms:
+        return math.inf
+    left = (waves - full) * grid / waves
+    return (full + 1) / (full + min(1.0, left / sms))
+
+
 def tail(facts: Facts) -> Answer:
     """A last wave that fills the GPU only in part, seen in SMs that end early."""
     name = "launch.tail"
@@ -132,15 +182,28 @@ def tail(facts: Facts) -> Answer:
         return Unknown(name=name, missing=("limit_registers", "limit_shared"))
     if full < 1 or part < 1e-6 or 1.0 / (1 + full) < limits.TAIL_BOUND or bound < limits.TAIL_BOUND / 2:
         return No(name=name, why=f"{waves:.4g} waves")
+    if (waits := _waits_outweigh(facts)) is not None:
+        return waits
+    return _tail(facts, waves, bound)
+
+
+def _tail(facts: Facts, waves: float, bound: float) -> Answer:
+    """The last wave against what the SMs show of it."""
+    name = "launch.tail"
     ratio = facts.busiest_sm_at_most()
     if ratio is not None and ratio < 1.0 + bound / 4:
         return No(name=name, why=f"{waves:.4g} waves, but all SMs are busy alike ({ratio:.2f})")
-    if facts.busiest_sm() is None:
+    measured = facts.busiest_sm()
+    if measured is None:
         if facts.regime != "latency":
             return No(name=name, why="whether SMs end early was not captured, and a unit is busy")
         return Unknown(name=name, missing=("sm_cycles_max", "sm_cycles_avg"))
+    full = math.floor(waves + 1e-9)
+    most = _by_last_wave(facts, waves, full)
+    if measured > limits.IMBALANCE and measured > most * (1 + limits.IMBALANCE_BOUND):
+        return No(name=name, why=f"{waves:.4g} waves explain SMs that differ {most:.2f} times, not {measured:.2f}")
     role = "waves_exact" if "waves_exact" in facts.readings.found else "waves"
-    why = f"{waves:.4g} waves: in the last one {1.0 - part:.0%} of the slots are empty"
+    why = f"{waves:.4g} waves: in the last one {1.0 - (waves - full):.0%} of the slots are empty"
     return Hit(name=name, why=why, bound=bound, clear=bound >= 0.3, supports=(role, "imbalance"))
 
 
@@ -152,6 +215,8 @@ def imbalance(facts: Facts) -> Answer:
     most = facts.busiest_sm_at_most()
     if most is not None and most <= limits.IMBALANCE:
         return No(name=name, why=f"busiest SM over average at most {most:.2f}")
+    if (waits := _waits_outweigh(facts)) is not None:
+        return replace(waits, name=name)
     ratio = facts.busiest_sm()
     if ratio is None or ratio <= 0:
         if facts.regime != "latency":

@@ -29,7 +29,6 @@ def bandwidth(facts: Facts) -> Answer:
         clear=value >= limits.BUSY + limits.MARGIN,
         supports=(*supports, "top_stall_share") if waits else supports,
         contradicts=("top_stall_share",) if stall and not waits and tier != "l1" else (),
-        sure=tier == "dram" and value >= limits.NEAR and facts.broken_down,
     )
 
 
@@ -52,6 +51,15 @@ def bytes_in_flight(facts: Facts, stall: float) -> Answer:
     against = ("l2_sol",) if l2 is not None and l2 >= limits.NEAR and facts.tier != "dram" else ()
     dram = facts.get("dram_sol")
     name = "mem.bytes_in_flight"
+    busy = facts.memory or 0.0
+    if dram is not None and busy >= limits.BUSY - limits.MARGIN and facts.tier == "l2" and 2 * dram < busy:
+        return Hit(
+            name="mem.l2_bw",
+            why=f"{stall:.0%} of the stalls wait for L2, which is {busy:.0f} % busy",
+            bound=room(busy),
+            clear=False,
+            supports=("limiting_memory", "l2_sol", "top_stall_share"),
+        )
     if dram is None:
         return Unknown(name=name, missing=("dram_sol",))
     why = f"{stall:.0%} of the stalls wait for global memory while DRAM is only {dram:.0f} % busy"

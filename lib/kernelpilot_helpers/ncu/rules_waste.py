@@ -100,6 +100,8 @@ def uncoalesced(facts: Facts) -> Answer:
         return No(name=name, why=f"{excess:.0%} excess sectors; {load:.0f} bytes used of each sector")
     if _writes_only(facts, written):
         return No(name=name, why="the unused bytes are those of stores")
+    if not narrow and _may_be_stores(facts, written):
+        return Unknown(name=name, missing=("bytes_per_sector_store", "bytes_per_sector_load"))
     second = ("bytes_per_sector_load",) if narrow else ("memory_sol",) if facts.regime == "memory" else ()
     return Hit(
         name=name,
@@ -113,18 +115,31 @@ def uncoalesced(facts: Facts) -> Answer:
 def _writes_only(facts: Facts, written: float | None) -> bool:
     """Loads are whole and stores are not: that is partial_store's case."""
     launch = facts.readings.launch
-    if facts.get("bytes_per_sector_store") is None:
+    if traffic.store_bytes(facts.readings) is None:
         used = said.bytes_used(launch, "global stores")
         return used is not None and used < limits.BYTES_PER_SECTOR and said.bytes_used(launch, "global loads") is None
-    load, store = facts.get("bytes_per_sector_load"), facts.get("bytes_per_sector_store")
-    whole = load is not None and (load == 0 or load >= 24.0)
-    return whole and store is not None and 0 < store < limits.BYTES_PER_SECTOR and (written or 0) >= limits.STORE_SHARE
+    load, store = facts.get("bytes_per_sector_load"), traffic.store_bytes(facts.readings)
+    whole = (written or 0.0) >= 0.8 if load is None else load == 0 or load >= 24.0
+    part = written if written is not None else 1.0 if load == 0 else 0.0
+    return whole and store is not None and 0 < store < limits.BYTES_PER_SECTOR and part >= limits.STORE_SHARE
+
+
+def _may_be_stores(facts: Facts, written: float | None) -> bool:
+    """Whether the unused bytes may all be those of stores, of which nothing else is known."""
+    store = traffic.store_bytes(facts.readings)
+    if written is not None and (written < 0.5 or store is not None):
+        return False
+    if store is not None and (store == 0 or store >= limits.BYTES_PER_SECTOR):
+        return False
+    load = facts.get("bytes_per_sector_load")
+    whole = load is None or load == 0 or (load >= 24.0 and written is not None)
+    return whole and said.bytes_used(facts.readings.launch, "global loads") is None
 
 
 def partial_store(facts: Facts) -> Answer:
     """Stores that fill less than half a sector, where stores are a good part of the traffic."""
     name = "mem.partial_store"
-    store, excess = facts.get("bytes_per_sector_store"), facts.excess_share()
+    store, excess = traffic.store_bytes(facts.readings), facts.excess_share()
     if store is None:
         if excess is not None and excess < limits.CONFLICT:
             return No(name=name, why="no sign of narrow stores")
@@ -142,7 +157,10 @@ def partial_store(facts: Facts) -> Answer:
         return Unknown(name=name, missing=("global_store_sectors", "global_load_sectors"))
     if written < limits.STORE_SHARE:
         return No(name=name, why=f"stores fill {store:.0f} of 32 bytes but are only {written:.0%} of the sectors")
-    if facts.regime == "latency" and facts.stalls and not (facts.stall(*WAITING) >= limits.STALL):
+    # Warps do not wait for stores: that memory is the busier side, and mostly with them, says as much.
+    stored = written >= 0.5 and (facts.memory or 0.0) >= max(facts.sm or 0.0, limits.PIPE_LOW)
+    waits = stored or facts.stall(*WAITING) >= limits.STALL
+    if facts.regime == "latency" and facts.stalls and not waits:
         return No(name=name, why=f"stores fill {store:.0f} of 32 bytes, but warps wait for {facts.top_stall}")
     why = f"stores fill {store:.0f} of the 32 bytes of a sector and are {written:.0%} of the sectors"
     return Hit(name=name, why=why, bound=(1 - store / 32) * written * max(0.3, facts.highest / 100), clear=store <= 8,
@@ -169,16 +187,34 @@ def atomics(facts: Facts) -> Answer:
         return No(name=name, why="DRAM is the limit, and atomics end in L2")
     waits = facts.stall(*WAITING, "membar") >= limits.STALL / 2 or facts.top_stall in WAITING
     share = facts.atomic_share()
+    if share is not None and share < limits.ATOMIC_SHARE and facts.regime == "latency":
+        share = traffic.atomic_requests(facts.readings) or share
     if share is None:
         if not waits and sum(facts.stalls.values()) > 1.0 - limits.STALL:
             return No(name=name, why=f"warps wait for {facts.top_stall}, not for memory")
-        return Unknown(name=name, missing=("atomic_sectors", "reduction_sectors", "l2_sectors"))
+        return _atomics_unseen(facts)
     if share < limits.ATOMIC_SHARE:
-        return No(name=name, why=f"atomics are {share:.0%} of the L2 sectors")
+        return No(name=name, why=f"atomics are {share:.0%} of what global memory is asked for")
+    partly = not waits and sum(facts.stalls.values()) < 1.0 - limits.STALL
+    if partly and facts.regime == "latency" and (unit or 0.0) < limits.STALL * 100:
+        return Unknown(name=name, missing=("stalls",))
     if facts.stalls and not waits and (unit or 0.0) < limits.STALL * 100:
         return No(name=name, why=f"atomics {share:.0%}, but warps wait for {facts.top_stall}")
-    return Hit(name=name, why=f"atomics are {share:.0%} of the L2 sectors", bound=share, clear=share >= 0.5,
+    return Hit(name=name, why=f"atomics are {share:.0%} of what global memory is asked for", bound=share,
+               clear=share >= 0.5,
                supports=("atomic_share", "top_stall_share", "atomic_unit"))  # fmt: skip
+
+
+def _atomics_unseen(facts: Facts) -> Answer:
+    """Where atomics were not counted, as on a details page: L2 executes them, so a busier unit speaks against them."""
+    name = "mem.atomics"
+    loads = facts.stalls.get("long_scoreboard", 0.0) >= 0.6
+    if facts.regime == "memory" and facts.tier == "l1":
+        return No(name=name, why="L1 is busier than L2, where atomics are executed")
+    if loads and facts.tier == "dram" and (facts.memory or 0.0) >= limits.PIPE_LOW:
+        return No(name=name, why="warps wait for loads, and DRAM is busier than L2, where atomics are executed")
+    missing = ("atomic_sectors", "reduction_sectors", "l2_sectors")
+    return Unknown(name=name, missing=missing, unlikely=loads)
 
 
 def remote(facts: Facts) -> Answer:

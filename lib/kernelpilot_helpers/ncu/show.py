@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("launch", "kernel", "grid", "block", "device", "process", "metric", "value", "unit", "file", "row")
 _WIDE = 64
+_LONG = 4000
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,10 +82,10 @@ def frame(report: Report, *, kernel: str = "", metric: str = "") -> pd.DataFrame
     data: dict[str, list[Any]] = {name: [] for name in (*COLUMNS, "text")}
     for row in rows(report, kernel=kernel, metric=metric):
         for name in COLUMNS:
-            data[name].append(getattr(row, name))
+            data[name].append(_flat(getattr(row, name)))
         number = not isinstance(row.value, str)
         data["value"][-1] = float(row.value) if number else float("nan")
-        data["text"].append("" if number else row.value)
+        data["text"].append("" if number else _flat(row.value))
     return pandas.DataFrame(data)
 
 
@@ -93,8 +94,13 @@ def as_csv(found: Iterable[Row]) -> str:
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(COLUMNS)
-    writer.writerows([safe(getattr(row, name)) for name in COLUMNS] for row in found)
+    writer.writerows([safe(_flat(getattr(row, name))) for name in COLUMNS] for row in found)
     return out.getvalue()
+
+
+def _flat(value: object) -> object:
+    """A cell that a terminal prints on one line, whatever a kernel or a file is called."""
+    return clean(value, _LONG) if isinstance(value, str) and value else value
 
 
 def safe(value: object) -> object:

@@ -98,7 +98,7 @@ def launched(report: Report) -> Report:
     """The report, where it holds a launch. Raises RefusedInput: a source or a session page alone has none."""
     if not report.launches:
         forms = " and ".join(dict.fromkeys(f"{file.form} page" for file in report.files))
-        raise RefusedInput("page.alone", f"only a {forms}, which holds no launch")
+        raise RefusedInput("page.alone", f"only a {forms}: that holds no launch")
     return report
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import msgspec
+
 from kernelpilot_helpers.ncu import design, families, fit, limits, query, rules_latency, traffic
 from kernelpilot_helpers.ncu.decide import Decision
 from kernelpilot_helpers.ncu.facts import Facts
@@ -43,6 +45,8 @@ def step(facts: Facts, decision: Decision, *, min_bytes: int | None, hotspots: S
     least = min_bytes is not None and moved is not None and moved <= limits.NEAR_MINIMUM * min_bytes
     if _at_roof(facts, decision, least=least):
         return _stop(facts, decision)
+    if min_bytes is None and decision.hit.name == "mem.dram_bw" and _streams(facts):
+        return _stop_stream(facts, decision, moved)
     family = families.find(name, details=_details(facts, name, least=least))
     return _edit(facts, decision, family, hotspots)
 
@@ -62,6 +66,19 @@ def _at_roof(facts: Facts, decision: Decision, *, least: bool) -> bool:
         role = "dram_sol"
     busy = facts.readings.found.get(role)
     return busy is not None and busy.value >= limits.ROOF
+
+
+def _streams(facts: Facts) -> bool:
+    """DRAM at what a copy reaches, and every byte that the SMs ask for passes it once: caches can save nothing."""
+    busy, excess = facts.readings.found.get("dram_sol"), facts.excess_share()
+    if busy is None or busy.value < limits.STREAM_ROOF or excess is None or excess > limits.STREAM_EXCESS:
+        return False
+    stream = traffic.stream(facts.readings)
+    if stream is not None:
+        return 1.0 - 3 * limits.STREAM_EXCESS <= stream <= 1.0 + 3 * limits.STREAM_EXCESS
+    # A page without sector counts: L1 has nothing of it, and of L2's hits half may be writes.
+    in_l1, in_l2 = facts.get("l1_hits"), facts.get("l2_hits")
+    return in_l1 is not None and in_l2 is not None and in_l1 <= 100 * limits.STREAM_EXCESS and in_l2 <= limits.BUSY
 
 
 def _details(facts: Facts, name: str, *, least: bool) -> tuple[str, ...]:
@@ -139,6 +156,24 @@ def _target(facts: Facts, hotspots: Sequence[Place]) -> Target:
 def _opcode(sass: str) -> str:
     words = [w for w in sass.split() if not w.startswith("@")]
     return words[0].rstrip(";") if words else ""
+
+
+def _stop_stream(facts: Facts, decision: Decision, moved: float | None) -> NextStep:
+    """At the DRAM roof with nothing wasted that a report can show; whether the contract needs the bytes, it cannot."""
+    hit = decision.hit
+    bytes_moved = "" if moved is None else f" of the {moved / 1e6:.4g} MB that it moves"
+    return msgspec.structs.replace(
+        _stop(facts, decision),
+        family="fewer-bytes",
+        what=f"Stop tuning how this kernel moves its bytes; only moving fewer{bytes_moved} can make it faster: fusion "
+        "with the kernel that produces or consumes them, or a narrower type that the contract allows.",
+        why=f"{hit.why}; every byte that the SMs ask for passes DRAM once, so caches have nothing to save; the roof "
+        f"leaves at most {hit.bound:.0%}",
+        expect=f"no metric of this kernel moves; dram_bytes{bytes_moved and f' ({moved:g} byte)'} falls only with the "
+        "contract's work",
+        refute="the contract's shapes need fewer bytes than it moves (give --min-bytes): then it reads or writes "
+        "something twice",
+    )
 
 
 def _stop(facts: Facts, decision: Decision) -> NextStep:

@@ -29,6 +29,20 @@ def excess(readings: Readings) -> float | None:
     return 0.0 if whole == 0 else readings.share("excess_share", whole - ideal, whole, name)
 
 
+def store_bytes(readings: Readings) -> float | None:
+    """Bytes that a store fills of each sector; where nearly all sectors are stores, the excess says it too."""
+    told = readings.get("bytes_per_sector_store")
+    part = stores(readings)
+    if told is not None or part is None or part < 0.8:
+        return told
+    share = excess(readings)
+    if share is None:
+        return None
+    readings.asked.pop("bytes_per_sector_store", None)
+    return readings.keep("bytes_per_sector_store", "32 x ideal / actual sectors, nearly all of stores",
+                         32.0 * (1.0 - share), "")  # fmt: skip
+
+
 def stores(readings: Readings) -> float | None:
     """Share of stores in the sectors of global accesses."""
     part, loads = readings.get("global_store_sectors"), readings.get("global_load_sectors")
@@ -72,6 +86,17 @@ def atomics(readings: Readings) -> float | None:
     return readings.share("atomic_share", used, readings.get("l2_sectors"), "atomics / L2 sectors asked by L1")
 
 
+def atomic_requests(readings: Readings) -> float | None:
+    """Requests of global atomics and reductions as share of all global requests: one to a hot address is one sector."""
+    used = readings.total("atomic_requests", "reduction_requests")
+    others = readings.total("global_load_requests", "global_store_requests")
+    for role in ("atomic_requests", "reduction_requests", "global_load_requests", "global_store_requests"):
+        readings.asked.pop(role, None)
+    if used is None or others is None or used == 0:
+        return used if others is not None else None
+    return readings.share("atomic_share", used, used + others, "atomics / requests of global memory in L1")
+
+
 def remote(readings: Readings) -> tuple[float, float] | None:
     """(share of L2 misses, share of L2 sectors) that go to host or peer memory; None where apertures are missing."""
     part = readings.total("sysmem_misses", "peer_misses")
@@ -83,6 +108,23 @@ def remote(readings: Readings) -> tuple[float, float] | None:
     name = "L2 misses to host and peer memory / all L2 misses"
     readings.share("remote_share", part, misses, name)
     return min(1.0, part / misses), part / whole
+
+
+def stream(readings: Readings) -> float | None:
+    """DRAM bytes over the bytes of the sectors that SMs ask for; reads alone where they say more: 1 is no reuse.
+
+    What a kernel writes last is still in L2 when it ends: writes may fall short, reads may not.
+    """
+    loads, stores = readings.get("global_load_sectors"), readings.get("global_store_sectors")
+    read, written = readings.get("dram_read"), readings.get("dram_write")
+    if loads is None or stores is None or read is None or written is None or loads + stores == 0:
+        return None
+    of_reads = read / (32 * loads) if loads else 1.0
+    of_writes = min(1.0, written / (32 * stores) + 0.2) if stores else 1.0
+    share = loads / (loads + stores)
+    by_reads = share > 0.25 and abs(of_reads - 1) > abs(of_writes - 1)
+    value = of_reads if by_reads else of_writes
+    return readings.keep("stream", "DRAM bytes / bytes of the sectors that SMs ask for", value, "")
 
 
 def dram(readings: Readings) -> float | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from kernelpilot_helpers.ncu.facts import Facts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,9 +41,13 @@ class Unknown:
 
     name: str
     missing: tuple[str, ...]
+    unlikely: bool = False
+    """What else is known speaks against it: a class behind it stands, with low confidence and a capture."""
 
 
 Answer = Hit | No | Unknown
+Rule = Callable[[Facts], Answer | None]
+"""None: it is not this rule's turn."""
 
 
 def room(busy: float) -> float:

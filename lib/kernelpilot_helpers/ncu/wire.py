@@ -6,6 +6,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from kernelpilot_helpers.ncu import quantity
 from kernelpilot_helpers.ncu.model import RefusedInput
 
 Buffer = bytes | memoryview
@@ -16,12 +17,27 @@ BYTES: Final = 2
 FIXED32: Final = 5
 MAX_FIELDS = 500_000
 """Fields of one message; a full set has some 2,300 metrics in a result."""
-LARGEST = 1e30
-"""A number beyond this is damage, and arithmetic on it would overflow."""
+MAX_WALKED = 6_000_000
+"""Fields of one file that are walked before anybody asks for an instance or for code: at most some seconds."""
 _DOUBLE_TAG: Final = 3 << 3 | FIXED64
 _UINT64_TAG: Final = 5 << 3 | VARINT
 _DOUBLE = struct.Struct("<d").unpack_from
 _FLOAT = struct.Struct("<f").unpack_from
+
+
+class Budget:
+    """How much of one file is walked at once, whatever its size: about a microsecond a field."""
+
+    __slots__ = ("left",)
+
+    def __init__(self, left: int = MAX_WALKED) -> None:
+        self.left = left
+
+    def spend(self, fields: int) -> None:
+        """Raises RefusedInput ``report.too_large`` when the file holds more than any report does."""
+        self.left -= fields
+        if self.left < 0:
+            raise RefusedInput("report.too_large", f"more than {MAX_WALKED} fields to walk; a report holds some 50,000")
 
 
 def damaged(what: str) -> RefusedInput:
@@ -109,8 +125,7 @@ def scalar(data: Buffer, at: int, end: int) -> Scalar | None:
                 value = _FLOAT(data, start)[0]
             elif number == 1 and kind == BYTES:
                 value = text(data, start, stop)
-    # NaN fails the comparison too.
-    return value if not isinstance(value, float) or -LARGEST < value < LARGEST else None
+    return value if not isinstance(value, float) or quantity.plausible(value) else None
 
 
 def first(data: Buffer, at: int, end: int, wanted: int) -> tuple[int, int] | None:

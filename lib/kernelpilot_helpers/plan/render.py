@@ -31,6 +31,11 @@ _TASKS: tuple[tuple[str, str, tuple[str, ...], str, tuple[str, ...]], ...] = (
     ("T12", "Write the final inventory and decide to stop", ("inventory", "stop"), "coding", ("T9", "T11")),
 )  # fmt: skip
 
+_PROFILE = "`kernelpilot profile --version baseline`"
+_ON_GPU = {
+    "T5": f"Profile the baseline on one representative case: {_PROFILE}; where ncu cannot run, that records why",
+}
+"""Tasks that are worded for a GPU."""
 _TASK_WORDS = "Every task names the criteria it serves; `coding` tasks change files, `analyze` tasks find out."
 
 
@@ -95,7 +100,7 @@ def _hints(made: Contract, baseline_profile: str) -> str:
             "keep the tool's error text in the research digest."
         )
     else:
-        profile = "Baseline profile: none yet; it follows the first timing of the baseline."
+        profile = f"Baseline profile: none yet; it follows the first timing of the baseline: {_PROFILE}."
     return _bullets(
         [
             f"Language: {language(made)}.",
@@ -117,11 +122,18 @@ def _sequence() -> str:
     )
 
 
-def tasks(items: Sequence[Criterion]) -> tuple[Task, ...]:
+def tasks(items: Sequence[Criterion], *, gpu: bool = False) -> tuple[Task, ...]:
     """The task table's rows, aimed at these criteria."""
     by_topic = {item.topic: item.id for item in items}
+    said = _ON_GPU if gpu else {}
     return tuple(
-        Task(id=name, description=words, targets=tuple(by_topic[t] for t in topics), tag=tag, depends=depends)
+        Task(
+            id=name,
+            description=said.get(name, words),
+            targets=tuple(by_topic[t] for t in topics),
+            tag=tag,
+            depends=depends,
+        )
         for name, words, topics, tag, depends in _TASKS
     )
 
@@ -153,13 +165,14 @@ def _notes(made: Contract) -> str:
 def render(made: Contract, cases: Sequence[Case], *, baseline_profile: str = "") -> str:
     """The whole plan as Markdown. ``baseline_profile`` is a digest's id with its headline, or why there is none."""
     items = criteria(made, cases)
+    rows = tasks(items, gpu=device(made.target) != "cpu")
     bodies = (
         _goal(made, cases),
         "\n".join(_criterion(item) for item in items),
         _boundaries(made),
         _hints(made, baseline_profile),
         _sequence(),
-        f"{_TASK_WORDS}\n\n{_table(tasks(items))}",
+        f"{_TASK_WORDS}\n\n{_table(rows)}",
         (
             "Both sides of the plan, writer and reviewer, start from the locked contract; criteria follow from it.\n\n"
             "- Convergence Status: converged"

@@ -100,6 +100,9 @@ def choose(ws: Workspace, *, version: str | None, variant: str | None, case_id: 
     _require_correct(ws, row)
     found = tuple(run_facts.load(runs.run_dir(ws.root, run)) for run in row.runs)
     case = _case(ws, case_id, found)
+    if case.case_id in (".", ".."):
+        what = f"case {case.case_id!r} can be no folder's name"
+        raise Refused(what, where="workloads/cases.jsonl", fix="kernelpilot lock --amend  # after renaming the case")
     regimes = {c.case_id: c.regime for c in ws.cases}
     proof = row.confirmed_by or next((r.run for r in found if r.role in (*ROLES, "audit", "floor")), "")
     return Subject(

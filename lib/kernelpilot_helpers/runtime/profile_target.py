@@ -11,6 +11,7 @@ import gzip
 import json
 import os
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable
@@ -25,16 +26,24 @@ from .spec import Arm, Case, JobError, parse_arm, parse_case
 
 ANSWER = "target.json"
 DONE = "done"
+LOG = "target.log"
+POLL_S = 0.5
 LOG_CHARS = 4000
 KERNELS_MAX = 64
 
 
 def child(argv: list[str]) -> int:
-    """``MODE JOBDIR ARM CASE FOLDER WARM_UP CALLS LOCK_S``; answers in ``FOLDER/target.json``. Status 0 when it ran."""
-    die_with(os.getppid())
+    """``MODE JOBDIR ARM CASE FOLDER WARM_UP CALLS LOCK_S OWNER``; answers in ``FOLDER/target.json``.
+
+    Status 0 when it ran. ``OWNER`` is the process for which all this is done.
+    """
+    mode, jobdir, folder = argv[0], Path(argv[1]), Path(argv[4])
+    if mode == "rehearse":
+        die_with(os.getppid())
+    else:
+        below_profiler(folder, int(argv[8]))
     with contextlib.suppress(OSError):
         os.sched_setaffinity(0, range(os.cpu_count() or 1))
-    mode, jobdir, folder = argv[0], Path(argv[1]), Path(argv[4])
     warm_up, calls, wait = int(argv[5]), int(argv[6]), float(argv[7])
     job = json.loads((jobdir / "job.json").read_bytes())
     arm = parse_arm(next(a for a in job["arms"] if a["name"] == argv[2]))
@@ -59,6 +68,26 @@ def child(argv: list[str]) -> int:
         answer(folder, {"ok": False, "stage": "candidate", "log": text[-LOG_CHARS:]})
         return 1
     return 0
+
+
+def below_profiler(folder: Path, owner: int) -> None:
+    """Keep the profiler's output to its own words, and end with ``owner``.
+
+    Not with the parent: the signal of a parent's death comes when the thread ends that started this process, and a
+    profiler may start it from any thread.
+    """
+    log = os.open(folder / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for stream in (1, 2):
+        os.dup2(log, stream)
+    os.close(log)
+    if Path(f"/proc/{owner}").exists():
+        threading.Thread(target=_end_with, args=(owner,), daemon=True).start()
+
+
+def _end_with(owner: int) -> None:
+    while Path(f"/proc/{owner}").exists():
+        time.sleep(POLL_S)
+    os._exit(1)
 
 
 def answer(folder: Path, said: dict[str, Any]) -> None:
