@@ -241,7 +241,7 @@ def test_the_open_validator_accepts_it(name: str) -> None:
 
 
 def test_the_sections_of_every_capture_exist_in_ncu() -> None:
-    """Breaks when a recipe, or a step of the digest, asks for a section that ncu does not have: it would capture nothing.
+    """Breaks when a recipe, or a step of the digest, asks for a section that ncu does not have.
 
     The list is what ``ncu --list-sections`` of 2025.3.1 printed on an H200.
     """

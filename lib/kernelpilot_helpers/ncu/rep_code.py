@@ -25,7 +25,7 @@ class Codes(Mapping[str, Code]):
         self._done: dict[str, Code] = {}
 
     def add(self, start: int, end: int, unknown: set[int], *, process: str) -> int:
-        """Notes one ``SourceData`` message of a process and returns its number of fields. Raises RefusedInput when it is damaged."""
+        """Notes one ``SourceData`` message of a process; returns its number of fields. Raises RefusedInput."""
         parts: Parts = {}
         reference = count = 0
         for number, kind, value, stop in wire.fields(self._data, start, end):

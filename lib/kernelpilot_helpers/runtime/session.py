@@ -15,7 +15,6 @@ from .oracle import Oracle
 from .spec import Arm, Case, parse_arm, parse_case
 from .stats import Base, Measured, Want, summary, where
 
-
 UNJOINED = "capture.unjoined"
 """Measured on an H200: timed by events, a kernel on a stream that is never joined cost only its launch."""
 
