@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from pathlib import Path
 
@@ -11,12 +12,30 @@ import pytest
 from kernelpilot_helpers import knowledge
 from kernelpilot_helpers.__main__ import main
 from kernelpilot_helpers.errors import Refused
-from kernelpilot_helpers.knowledge import text
+from kernelpilot_helpers.knowledge import corpus, text
+
+ROOT = Path(__file__).resolve().parents[1]
 
 
 @pytest.fixture(scope="module")
-def source() -> knowledge.Source:
-    return knowledge.read()
+def only_ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The records that we wrote lessons for, without the mined facts."""
+    data = tmp_path_factory.mktemp("index") / "data"
+    data.mkdir()
+    for name in ("records.jsonl", "vocabulary.json"):
+        shutil.copy(ROOT / "knowledge" / "data" / name, data)
+    return data.parent
+
+
+@pytest.fixture(autouse=True)
+def bundle(only_ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(corpus.FACTS_VARIABLE, raising=False)
+    monkeypatch.setattr(corpus, "bundle_folder", lambda: only_ours)
+
+
+@pytest.fixture(scope="module")
+def source(only_ours: Path) -> knowledge.Source:
+    return knowledge.read(only_ours)
 
 
 @pytest.fixture(scope="module")
@@ -124,11 +143,18 @@ def test_no_hit_suggests_near_words(source: knowledge.Source, cache: Path, said:
         assert ids(answer)[0] == "deepseek-ai/DeepGEMM#88"
 
 
-def test_no_hit_and_nothing_near_is_an_empty_answer(source: knowledge.Source, cache: Path) -> None:
-    """Breaks when words that have nothing to do with the question are called near."""
+def test_no_hit_and_nothing_near_names_the_families(source: knowledge.Source, cache: Path) -> None:
+    """Breaks when unrelated words are called near, or an answer is empty without a hint."""
     for said in ("zzzzqqqq", "漢字", "...", "the of and", "banana bread"):
         answer = knowledge.search(source, said, knowledge.Filters(), 5, cache=cache)
-        assert (answer.hits, answer.suggestions) == ((), ())
+        assert (answer.hits, answer.kind) == ((), "families")
+        assert answer.suggestions[:2] == ("quant", "gemm")
+
+
+def test_filters_that_let_nothing_through_are_named(source: knowledge.Source, cache: Path) -> None:
+    """Breaks when a filter that excludes every hit looks like a word that nobody knows."""
+    answer = knowledge.search(source, "swizzle", knowledge.Filters(family="rope", repo="DeepGEMM"), 5, cache=cache)
+    assert (answer.hits, answer.kind, answer.suggestions) == ((), "filters", ("--family",))
 
 
 @pytest.mark.parametrize(
@@ -186,6 +212,7 @@ def test_search_prints_stable_keys(capsys: pytest.CaptureFixture[str]) -> None:
     assert list(said) == ["hits", "suggestions"]
     assert len(said["hits"]) == 2 and said["suggestions"] == []
     keys = ["id", "label", "why", "score", "lesson", "repo", "pr", "url", "files", "symbols", "archs", "families"]
+    keys += ["dtypes", "tier", "state", "sha"]
     assert list(said["hits"][0]) == keys
     assert said["hits"][0]["url"] == "https://github.com/deepseek-ai/DeepGEMM/pull/86"
     assert said["hits"][0]["score"] > said["hits"][1]["score"] > 0
@@ -245,3 +272,10 @@ def test_show_of_an_unknown_id_names_one_only_after_a_slip(capsys: pytest.Captur
     for unrelated in ("sgl-project/sglang#99", "nobody/nothing#1", "deepseek-ai/DeepGEMM#87"):
         assert main(["knowledge", "show", unrelated]) == 1
         assert "fix: kernelpilot knowledge search TEXT" in capsys.readouterr().err, unrelated
+
+
+def test_a_known_type_that_no_record_names_leaves_the_silent_ones(source: knowledge.Source, cache: Path) -> None:
+    """Breaks when --dtype fp8 is bad usage in an index that knows no data types."""
+    assert ids(knowledge.search(source, "swizzle", knowledge.Filters(dtype="e4m3"), 1, cache=cache)) == [
+        "deepseek-ai/DeepGEMM#86"
+    ]

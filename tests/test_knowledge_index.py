@@ -16,7 +16,7 @@ import pytest
 from kernelpilot_helpers import knowledge
 from kernelpilot_helpers.__main__ import main
 from kernelpilot_helpers.errors import BadRecord, ToolMissing
-from kernelpilot_helpers.knowledge import store
+from kernelpilot_helpers.knowledge import corpus, store
 
 ROOT = Path(__file__).resolve().parents[1]
 ALL = knowledge.Filters()
@@ -25,8 +25,22 @@ ALL = knowledge.Filters()
 @pytest.fixture
 def index(tmp_path: Path) -> Path:
     """A copy of the committed index that a test may spoil."""
-    shutil.copytree(ROOT / "knowledge", tmp_path / "knowledge")
+    shutil.copytree(ROOT / "knowledge", tmp_path / "knowledge", ignore=shutil.ignore_patterns("facts"))
     return tmp_path / "knowledge"
+
+
+@pytest.fixture(scope="module")
+def only_ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The records that we wrote lessons for, without the mined facts."""
+    folder = tmp_path_factory.mktemp("index") / "knowledge"
+    shutil.copytree(ROOT / "knowledge", folder, ignore=shutil.ignore_patterns("facts"))
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def bundle(only_ours: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(corpus.FACTS_VARIABLE, raising=False)
+    monkeypatch.setattr(corpus, "bundle_folder", lambda: only_ours)
 
 
 def edit(index: Path, line: int, **changes: Any) -> None:
@@ -194,9 +208,10 @@ def test_without_a_writable_cache_the_tables_are_in_memory(index: Path, tmp_path
     assert found(index, "swizzle", Path("/proc/nowhere"))[0] == "deepseek-ai/DeepGEMM#86"
 
 
-def test_two_processes_build_at_once(tmp_path: Path) -> None:
+def test_two_processes_build_at_once(only_ours: Path, tmp_path: Path) -> None:
     """Breaks when the first use by two agents at the same time fails or leaves rubbish."""
     argv = [sys.executable, "-m", "kernelpilot_helpers.knowledge", "search", "swizzle", "--limit", "1", "--json"]
+    argv += ["--index", str(only_ours)]
     env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
     running = [subprocess.Popen(argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(4)]
     for process in running:

@@ -87,7 +87,7 @@ def test_a_word_that_is_like_no_command_gets_no_guess(capsys: pytest.CaptureFixt
         (["tunee"], "kernelpilot", "No such command 'tunee'. Did you mean 'tune'?"),
         (["attempt", "x", "--motivatoin", "y"], "kernelpilot attempt", "No such option"),
         (["knowledge", "search", "  "], "kernelpilot knowledge search", "TEXT is empty"),
-        (["ncu", "digest"], "kernelpilot ncu digest", "Missing argument 'FILE'"),
+        (["ncu", "digest"], "kernelpilot ncu digest", "Missing argument 'FILE...'"),
     ],
 )
 def test_a_usage_error_with_json_is_an_object(

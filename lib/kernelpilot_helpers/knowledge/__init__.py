@@ -1,11 +1,12 @@
 """Facts about CUDA optimization pull requests, searched by identifier, mechanism or symptom.
 
-A record holds facts (paths, symbols, diff tokens, a sorted bag of title words) and two sentences of our own. Open the
-code that a record names before any prose about it.
+A record holds facts (paths, symbols, diff tokens, a sorted bag of title words) and, where we read it, two sentences of
+our own. Open the code that a record names before any prose about it.
 """
 
-from kernelpilot_helpers.knowledge.check import check
-from kernelpilot_helpers.knowledge.corpus import Corpus, Source, bundle_folder, find, load, read
+from kernelpilot_helpers.knowledge import clones, listing
+from kernelpilot_helpers.knowledge.check import check, check_pages
+from kernelpilot_helpers.knowledge.corpus import Corpus, Source, bundle_folder, load, read
 from kernelpilot_helpers.knowledge.model import (
     RECORDS,
     VOCABULARY,
@@ -18,27 +19,42 @@ from kernelpilot_helpers.knowledge.model import (
     open_first,
     url,
 )
-from kernelpilot_helpers.knowledge.search import search
+from kernelpilot_helpers.knowledge.route import Evidence, Route, Routes, Rule, route, rules
+from kernelpilot_helpers.knowledge.search import asked, search
+from kernelpilot_helpers.knowledge.seen import seen_names
 from kernelpilot_helpers.knowledge.store import opened
+from kernelpilot_helpers.knowledge.symptom import Case, case_of
 
 __all__ = [
     "RECORDS",
     "VOCABULARY",
     "Answer",
+    "Case",
     "Corpus",
+    "Evidence",
     "Filters",
     "Hit",
     "Record",
+    "Route",
+    "Routes",
+    "Rule",
     "Source",
     "Symptom",
     "Vocabulary",
+    "asked",
     "bundle_folder",
+    "case_of",
     "check",
-    "find",
+    "check_pages",
+    "clones",
+    "listing",
     "load",
     "open_first",
     "opened",
     "read",
+    "route",
+    "rules",
     "search",
+    "seen_names",
     "url",
 ]

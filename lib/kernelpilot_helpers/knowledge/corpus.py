@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-import re
-import shlex
+import os
 from pathlib import Path
 
 import msgspec
 
 from kernelpilot_helpers import records
 from kernelpilot_helpers.errors import BadRecord, ToolMissing
-from kernelpilot_helpers.knowledge.model import FIX, RECORDS, VOCABULARY, Record, Vocabulary, url
+from kernelpilot_helpers.knowledge import facts
+from kernelpilot_helpers.knowledge.model import FIX, RECORDS, VOCABULARY, Record, Vocabulary
 
+FACTS_VARIABLE = "KERNELPILOT_FACTS"
+"""A folder of mined facts to use in place of the bundle's."""
 NEAR_NAME = 0.7
 LONG_NUMBER = 4
 
@@ -32,6 +34,8 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     vocabulary_path: str
     vocabulary: bytes
     sha256: str
+    facts: tuple[tuple[str, bytes], ...] = ()
+    """Path and bytes of each file of mined facts."""
 
 
 def bundle_folder() -> Path:
@@ -39,8 +43,11 @@ def bundle_folder() -> Path:
     return Path(__file__).resolve().parents[3] / "knowledge"
 
 
-def read(folder: Path | None = None) -> Source:
-    """The files of an index, unparsed. Raises ToolMissing when there is none."""
+def read(folder: Path | None = None, mined: Path | None = None) -> Source:
+    """The files of an index, unparsed; facts from another folder when one is given, or named by the environment.
+
+    Raises ToolMissing when there is no index.
+    """
     data = (bundle_folder() if folder is None else folder) / "data"
     paths = data / "records.jsonl", data / "vocabulary.json"
     for path in paths:
@@ -48,41 +55,44 @@ def read(folder: Path | None = None) -> Source:
             fix = f"{FIX} in the bundle, or clone KernelPilot again and run ./install.sh"
             raise ToolMissing("the knowledge index is missing", where=str(path), fix=fix)
     found = [records.read_bytes(path, fix=FIX) for path in paths]
-    digest = hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in found)).hexdigest()
+    named = os.environ.get(FACTS_VARIABLE, "") if folder is None else ""
+    mined = mined or (Path(named) if named else data / "facts")
+    files = tuple((str(path), records.read_bytes(path, fix=FIX)) for path in sorted(mined.glob("*.jsonl.gz")))
+    parts = [*found, *(part for _, part in files)]
+    digest = hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
     return Source(
         records_path=str(paths[0]),
         records=found[0],
         vocabulary_path=str(paths[1]),
         vocabulary=found[1],
         sha256=digest,
+        facts=files,
     )
 
 
 def load(source: Source) -> Corpus:
-    """Parse an index. Raises BadRecord that names the file and the line of the first fault."""
+    """Parse an index; a record of ours is laid over the mined one of the same id.
+
+    Raises BadRecord that names the file and the line of the first fault.
+    """
     log = records.parse_log(source.records, RECORDS, at=source.records_path)
     for fault in log.faults:
         raise BadRecord(fault.what, where=fault.where, fix=FIX)
     vocabulary = records.parse(source.vocabulary, VOCABULARY, at=source.vocabulary_path)
-    return Corpus(records=log.rows, vocabulary=vocabulary)
+    mined = {record.id: record for path, data in source.facts for record in facts.rows(data, at=path)}
+    merged = mined | {ours.id: _laid_over(mined.get(ours.id), ours) for ours in log.rows}
+    return Corpus(records=tuple(merged[name] for name in sorted(merged)), vocabulary=vocabulary)
 
 
-def find(corpus: Corpus, name: str) -> Record:
-    """The record of an id, a short id (``DeepGEMM#86``), an address, or a commit. Raises BadRecord."""
-    wanted = name.strip().lower().rstrip("/")
-    for record in corpus.records:
-        forms = {record.id, record.id.split("/")[-1], url(record), record.sha}
-        if wanted in {form.lower() for form in forms}:
-            return record
-        if re.fullmatch("[0-9a-f]{8,40}", wanted) and record.sha.startswith(wanted):
-            return record
-    near = next((record.id for record in corpus.records if _slip(wanted, record.id.lower())), "")
-    fix = f"kernelpilot knowledge show {shlex.quote(near)}" if near else "kernelpilot knowledge search TEXT"
-    what = f"no record {name[:120]!r}: the index holds {len(corpus.records)} pull requests"
-    raise BadRecord(what, where="knowledge", fix=fix)
+def _laid_over(mined: Record | None, ours: Record) -> Record:
+    if mined is None:
+        return ours
+    return msgspec.structs.replace(
+        ours, dtypes=mined.dtypes, context=mined.context, n_files=mined.n_files, knet=mined.knet, words=mined.words
+    )
 
 
-def _slip(typed: str, known: str) -> bool:
+def slip(typed: str, known: str) -> bool:
     """True when ``typed`` is this id with one slip: a digit of a long number, or a few letters of the repository.
 
     A neighbour in number is another pull request, so a short number is never taken for one.

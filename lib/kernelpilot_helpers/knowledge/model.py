@@ -10,23 +10,25 @@ FIX = "git checkout -- knowledge/data"
 """The index is committed: the bundle's git brings it back."""
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One merged pull request: facts from its diff, and two sentences of our own."""
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One pull request or direct commit: facts from its diff, and two sentences of our own where we read it."""
 
     id: str
-    """``owner/name#number``."""
+    """``owner/name#number``; of a direct commit ``owner/name@`` and twelve digits of its sha."""
     repo: str
     pr: int
+    """0 for a direct commit."""
     sha: str
     """Merge commit, 40 hex digits."""
     merged_at: str
     """UTC, ``2025-01-21T14:21:54Z``."""
     tier: str
-    """A: the title speaks of speed and a kernel changes; B: it names a mechanism; C: a new kernel with mechanisms."""
+    """A: the title speaks of speed and a kernel changes; B: it names a mechanism; C: a new kernel with mechanisms; D: a
+    number is claimed; E: a diff full of mechanisms; P: a fix in device code; empty: touches kernels, no more."""
     label: str
-    """One line of our own: the mechanism."""
+    """One line of our own: the mechanism; generated from the facts where nobody wrote one."""
     lesson: str
-    """One or two sentences of our own: what changes, when to try it, what to measure."""
+    """One or two sentences of our own: what changes, when to try it, what to measure; empty where nobody read it."""
     archs: tuple[str, ...]
     """``sm90``; empty where neither path nor diff names one."""
     families: tuple[str, ...]
@@ -44,6 +46,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Numbers that the pull request names; nobody measured them here."""
     words: tuple[str, ...]
     """Lower-case words of the title, sorted and deduplicated."""
+    dtypes: tuple[str, ...] = ()
+    """Data types that title, symbols, paths or added lines name."""
+    context: tuple[str, ...] = ()
+    """Functions around the changes, where the facts keep them apart from ``symbols``."""
+    state: str = "merged"
+    """``merged``, ``direct`` (a push without a pull request), or ``open`` (seen at ``merged_at``; check before use)."""
+    n_files: int = 0
+    """Files changed; 0 where it was not counted."""
+    knet: int = 0
+    """Lines added to kernels beyond those moved or removed."""
 
 
 class Symptom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,6 +64,8 @@ class Symptom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     says: tuple[str, ...]
     look_for: tuple[str, ...]
     why: str
+    topics: tuple[str, ...] = ()
+    """Topics of the vocabulary that it leads to as well."""
 
 
 class Vocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +77,13 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     families: dict[str, tuple[str, ...]]
     archs: dict[str, tuple[str, ...]]
     symptoms: tuple[Symptom, ...]
+    dtypes: dict[str, tuple[str, ...]] = {}
+    kinds: dict[str, tuple[str, ...]] = {}
+    """Other names of kernel languages."""
+    topics: dict[str, tuple[str, ...]] = {}
+    """What kernels are about, finer than a family: a name, and what people and code call it."""
+    words: dict[str, tuple[str, ...]] = {}
+    """A word -> others that mean nearly the same in this field; looked for with less weight."""
 
 
 RECORDS = Owner(format="kernelpilot.knowledge", version=1, type=Record, fix=FIX)
@@ -70,11 +91,30 @@ VOCABULARY = Owner(format="kernelpilot.vocabulary", version=1, type=Vocabulary, 
 
 
 class Filters(msgspec.Struct, frozen=True, kw_only=True):
-    """Only records of this repository, architecture, family; empty means any."""
+    """Only records with these facts; empty means any."""
 
     repo: str = ""
     arch: str = ""
+    """Records that name no architecture stay, after those that name it."""
     family: str = ""
+    dtype: str = ""
+    """Records that name no data type stay, after those that name it."""
+    dsl: str = ""
+    tier: str = ""
+    state: str = ""
+    since: str = ""
+    """First day, ``2025-01-31``."""
+    until: str = ""
+    has_test: bool = False
+    has_bench: bool = False
+    symbol: str = ""
+    """A part of a kernel's or function's name."""
+    path: str = ""
+    """A glob over the paths of kernels."""
+    tokens: tuple[str, ...] = ()
+    """``mechanism>=lines`` or a mechanism: added lines that hold it."""
+    seen: frozenset[str] = frozenset()
+    """Ids that were read already."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,15 +128,18 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Hits, best first; without a hit, at most six near words of the index, none where nothing is near."""
+    """Hits, best first; without a hit, at most six suggestions."""
 
     hits: tuple[Hit, ...]
     suggestions: tuple[str, ...]
+    kind: str = ""
+    """``filters`` to leave out, ``near`` words of the index, or ``families`` where nothing is near."""
 
 
 def url(record: Record) -> str:
-    """Where the pull request is discussed."""
-    return f"https://github.com/{record.repo}/pull/{record.pr}"
+    """Where the pull request is discussed, or the commit is shown."""
+    kind, name = ("commit", record.sha) if record.state == "direct" else ("pull", str(record.pr))
+    return f"https://github.com/{record.repo}/{kind}/{name}"
 
 
 def open_first(record: Record) -> tuple[str, ...]:

@@ -2,159 +2,105 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
-from kernelpilot_helpers.errors import Refused
-from kernelpilot_helpers.knowledge import store, text
+from kernelpilot_helpers.knowledge import filters as conditions
+from kernelpilot_helpers.knowledge import listing, reasons, store
 from kernelpilot_helpers.knowledge.corpus import Source
-from kernelpilot_helpers.knowledge.model import Answer, Filters, Hit, Record, Vocabulary
+from kernelpilot_helpers.knowledge.lexicon import Lexicon
+from kernelpilot_helpers.knowledge.model import Answer, Filters, Hit
+from kernelpilot_helpers.knowledge.question import Question, ask
+from kernelpilot_helpers.knowledge.rank import TUNING, Tuning, ranked
 
-WEIGHTS = (10.0, 6.0, 5.0, 3.0, 2.0, 2.0, 1.2, 3.0)
-"""Of store.FIELDS in their order: title words lead, then our label, symbols, paths."""
-PRIOR = {"A": 1.25, "B": 1.15, "C": 1.1}
-"""By tier: how sure it is that a record is about speed at all."""
 SUGGESTIONS = 6
+MOST_NAMES = 4000
+"""Names that are compared letter by letter with a word that was not found."""
+OPTIONS = {"tokens": "token"}
+"""Filters whose option has another name."""
+T = TypeVar("T")
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What was asked, in the words of the index."""
-
-    words: dict[str, list[str]]
-    """As typed -> search words."""
-    concepts: dict[str, tuple[str, str]]
-    """Search word of a mechanism, family or architecture -> its name, and what was said for it."""
-
-
-def search(source: Source, said: str, filters: Filters, limit: int, *, cache: Path | None = None) -> Answer:
+def search(
+    source: Source, said: str, filters: Filters, limit: int, *, cache: Path | None = None, tuning: Tuning = TUNING
+) -> Answer:
     """The best records for a text, or suggestions. Raises Refused for an unknown filter value, BadRecord, ToolMissing.
 
     A cache file that breaks under the query is built anew.
     """
+    return asked(source, lambda tables: answer(tables, said, filters, limit, tuning), cache=cache)
+
+
+def asked(source: Source, question: Callable[[sqlite3.Connection], T], *, cache: Path | None = None) -> T:
+    """What a function of the tables says; a cache file that breaks under it is built anew, once."""
     try:
         with store.opened(source, cache) as tables:
-            return _answer(tables, said, filters, limit)
+            return question(tables)
     except (sqlite3.DatabaseError, msgspec.MsgspecError):
         with store.opened(source, cache, anew=True) as tables:
-            return _answer(tables, said, filters, limit)
+            return question(tables)
 
 
-def _answer(tables: sqlite3.Connection, said: str, filters: Filters, limit: int) -> Answer:
-    words = msgspec.json.decode(tables.execute("SELECT document FROM vocabulary").fetchone()[0], type=Vocabulary)
-    allowed = _allowed(tables, words, filters)
-    question = ask(said, words)
-    ranked = _ranked(tables, question, allowed)
-    hits = tuple(_hit(tables, number, score, question, words) for score, number in ranked[:limit])
-    return Answer(hits=hits, suggestions=() if hits else _suggestions(tables, question))
-
-
-def ask(said: str, words: Vocabulary) -> Question:
-    """A text as search words, with the mechanisms that its symptoms lead to."""
-    typed = text.query_words(said)
-    concepts: dict[str, tuple[str, str]] = {}
-    for symptom in words.symptoms:
-        for heard in text.named_in(said, {symptom.says[0]: symptom.says}).values():
-            for name in symptom.look_for:
-                concepts.setdefault(text.concept("m", name), (name, heard))
-    for kind, names in (("m", words.mechanisms), ("f", words.families), ("a", words.archs)):
-        for name, heard in text.named_in(said, names).items():
-            concepts[text.concept(kind, name)] = name, heard
-    for arch in filter(None, map(text.normal_arch, typed)):
-        concepts[text.concept("a", arch)] = arch, arch
-    return Question(words=typed, concepts=concepts)
-
-
-def _ranked(tables: sqlite3.Connection, question: Question, allowed: dict[int, str]) -> list[tuple[float, int]]:
-    typed = dict.fromkeys(token for tokens in question.words.values() for token in tokens)
-    known = [token for token in (*typed, *question.concepts) if _is_known(tables, token)]
-    if not known:
-        return []
-    match = " OR ".join(f'"{token}"' for token in known)
-    weights = ", ".join(str(weight) for weight in WEIGHTS)
-    rows = tables.execute(
-        f"SELECT rowid, -bm25(fts, {weights}) FROM fts WHERE fts MATCH ?",  # noqa: S608 - numbers of ours
-        (match,),
+def answer(tables: sqlite3.Connection, said: str, filters: Filters, limit: int, tuning: Tuning = TUNING) -> Answer:
+    """The same over open tables."""
+    allowed = conditions.condition(tables, listing.vocabulary(tables), filters)
+    lexicon = listing.lexicon(tables)
+    question = ask(said, lexicon)
+    hits = tuple(
+        _hit(tables, number, score, question, lexicon)
+        for score, number in ranked(tables, question, allowed, limit, tuning)
     )
-    scored = [(score * PRIOR.get(allowed[number], 1.0), number) for number, score in rows if number in allowed]
-    return sorted(scored, key=lambda item: (-item[0], item[1]))
+    kind, suggestions = ("", ()) if hits else _suggestions(tables, question, filters)
+    return Answer(hits=hits, suggestions=suggestions, kind=kind)
 
 
-def _is_known(tables: sqlite3.Connection, token: str) -> bool:
-    return tables.execute("SELECT 1 FROM known WHERE term = ?", (token,)).fetchone() is not None
+def _hit(tables: sqlite3.Connection, number: int, score: float, question: Question, lexicon: Lexicon) -> Hit:
+    record = listing.record_at(tables, number)
+    return Hit(record=record, why=reasons.why(record, question, lexicon), score=round(score, 3))
 
 
-def _hit(tables: sqlite3.Connection, number: int, score: float, question: Question, words: Vocabulary) -> Hit:
-    (stored,) = tables.execute("SELECT record FROM doc WHERE id = ?", (number,)).fetchone()
-    record = msgspec.json.decode(stored, type=Record)
-    return Hit(record=record, why=_why(record, question, words), score=round(score, 3))
+def _suggestions(tables: sqlite3.Connection, question: Question, filters: Filters) -> tuple[str, tuple[str, ...]]:
+    """Filters without which something is found, else words that are near, else the families that there are."""
+    words = listing.vocabulary(tables)
+    excluding = []
+    for name in filters.__struct_fields__:
+        without = msgspec.structs.replace(filters, **{name: getattr(Filters(), name)})
+        if without != filters and ranked(tables, question, conditions.condition(tables, words, without), 1):
+            excluding.append("--" + OPTIONS.get(name, name.replace("_", "-")))
+    if excluding:
+        return "filters", tuple(excluding[:SUGGESTIONS])
+    near = _near(tables, question)
+    if near:
+        return "near", near
+    rows = tables.execute(
+        "SELECT value FROM facet WHERE kind = 'family' AND value != 'unknown' GROUP BY value"
+        " ORDER BY count(*) DESC, value LIMIT ?",
+        (SUGGESTIONS,),
+    )
+    return "families", tuple(row[0] for row in rows)
 
 
-def _why(record: Record, question: Question, words: Vocabulary) -> str:
-    found = store.fields(record, words)
-    out = []
-    for name in store.FIELDS[:-1]:
-        have = set(found[name])
-        said = [_heard(typed, tokens, have) for typed, tokens in question.words.items()]
-        if any(said):
-            out.append(f"{name}: {', '.join(dict.fromkeys(filter(None, said)))}")
-    have = set(found["concepts"])
-    led: dict[str, list[str]] = {}
-    for token, (name, heard) in question.concepts.items():
-        if token in have:
-            led.setdefault("" if heard == name else f" (for {heard!r})", []).append(name)
-    if led:
-        out.append(f"concepts: {'; '.join(', '.join(names) + said for said, names in led.items())}")
-    return "; ".join(out)
-
-
-def _heard(typed: str, tokens: list[str], have: set[str]) -> str:
-    """The word as typed when it stands there whole, else the longer parts of it that do."""
-    if tokens[0] in have or text.normal_arch(typed) in have:
-        return typed
-    looked_for = have.intersection(tokens)
-    return " ".join(piece for piece in text.surfaces(typed) if len(piece) > 1 and text.stem(piece) in looked_for)
-
-
-def _allowed(tables: sqlite3.Connection, words: Vocabulary, filters: Filters) -> dict[int, str]:
-    """Row -> tier of the records that the filters let through. Raises Refused for an unknown value."""
-    rows = tables.execute("SELECT id, repo, archs, families, tier FROM doc").fetchall()
-    facts = [(n, repo, json.loads(archs), json.loads(families), tier) for n, repo, archs, families, tier in rows]
-    repo = _value("repo", filters.repo, {f[1] for f in facts}, {})
-    arch = _value("arch", text.normal_arch(filters.arch) or filters.arch, {a for f in facts for a in f[2]}, words.archs)
-    family = _value("family", filters.family, {a for f in facts for a in f[3]}, words.families)
-    return {
-        number: tier
-        for number, its_repo, archs, families, tier in facts
-        if (not repo or its_repo == repo) and (not arch or arch in archs) and (not family or family in families)
-    }
-
-
-def _value(name: str, asked: str, present: Iterable[str], names: dict[str, tuple[str, ...]]) -> str:
-    """The index's spelling of a filter value; another name of it is understood."""
-    if not asked:
-        return ""
-    choices = sorted(present)
-    for choice in choices:
-        forms = (choice, choice.split("/")[-1], *names.get(choice, ()))
-        if asked.strip().lower() in {form.lower() for form in forms}:
-            return choice
-    raise Refused(f"no record has {name} {asked!r}", where=f"--{name}", fix=f"one of: {', '.join(choices)}")
-
-
-def _suggestions(tables: sqlite3.Connection, question: Question) -> tuple[str, ...]:
+def _near(tables: sqlite3.Connection, question: Question) -> tuple[str, ...]:
     """Names that begin like a word that was typed, then names spelled much like it; none when nothing is near."""
     import difflib  # noqa: PLC0415 - only when nothing was found
 
-    names = [row[0] for row in tables.execute("SELECT name FROM name ORDER BY name")]
     out: dict[str, None] = {}
-    for typed in list(question.words)[:16]:
+    for typed in [word for word in question.words if len(word) > 3][:8]:
         lower = typed.lower()
         stump = lower[: max(4, len(lower) - 3)]
-        near = [name for name in names if len(lower) > 3 and name.startswith(stump)][:3]
-        near += difflib.get_close_matches(lower, names, n=3, cutoff=0.8)
+        near = _names(tables, stump, 3)
+        alike = [name for name in _names(tables, lower[:2], MOST_NAMES) if abs(len(name) - len(lower)) <= 3]
+        near += difflib.get_close_matches(lower, alike, n=3, cutoff=0.8)
         out.update(dict.fromkeys(near))
     return tuple(list(out)[:SUGGESTIONS])
+
+
+def _names(tables: sqlite3.Connection, start: str, limit: int) -> list[str]:
+    rows = tables.execute(
+        "SELECT name FROM name WHERE name >= ? AND name < ? ORDER BY name LIMIT ?", (start, start + "\U0010ffff", limit)
+    )
+    return [row[0] for row in rows]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
 
 CHUNK = re.compile(r"[A-Za-z0-9_.]+(?:-[A-Za-z0-9_.]+)*")
 PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+[0-9]*|[A-Z]+[0-9]*|[0-9]+[a-z]?(?![a-z])|[0-9]+")
 """SMs, RMS|Norm, fused, int8, FP8, 90a, 128. The plural s of SMs is dropped before."""
+WORD = re.compile(r"[\w./-]+")
 ARCH = re.compile(r"(?:sm|compute)_?([0-9]{2,3})[af]?")
 LONGEST = 80
 """Characters of one identifier that are looked at."""
@@ -27,6 +27,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKD", text).encode("ascii", "ignore").decode()
 
 
+@functools.lru_cache(maxsize=65536)
 def stem(part: str) -> str:
     """A word without its ending, so that swizzle, swizzling and swizzled meet; identifiers with digits stay."""
     if not part.isalpha() or len(part) < 4:
@@ -59,6 +60,11 @@ def normal_arch(text: str) -> str:
     return f"sm{found[1]}" if found else ""
 
 
+@functools.lru_cache(maxsize=65536)
+def _chunk_tokens(chunk: str) -> tuple[str, ...]:
+    return tuple(chunk_tokens(chunk))
+
+
 def chunk_tokens(chunk: str) -> list[str]:
     """Search words of one identifier: whole, joined, and its parts; an architecture also in its plain form."""
     bare = chunk[:LONGEST].strip("._-").replace("-", "_")
@@ -71,7 +77,7 @@ def chunk_tokens(chunk: str) -> list[str]:
 
 def tokens(text: str) -> list[str]:
     """Search words of a text in order, repeated as often as they occur."""
-    return [token for chunk in CHUNK.findall(fold(text)) for token in chunk_tokens(chunk)]
+    return [token for chunk in CHUNK.findall(fold(text)) for token in _chunk_tokens(chunk)]
 
 
 def query_words(text: str, limit: int = 256) -> dict[str, list[str]]:
@@ -95,17 +101,6 @@ def query_words(text: str, limit: int = 256) -> dict[str, list[str]]:
 def phrase(text: str) -> str:
     """A text as stemmed parts between single spaces, to look for phrases in."""
     return f" {' '.join(piece for chunk in CHUNK.findall(fold(text)) for piece in parts(chunk))} "
-
-
-def named_in(text: str, names: Mapping[str, Iterable[str]]) -> dict[str, str]:
-    """Keys of which some name occurs in the text as whole words -> that name; the longest name counts."""
-    within = phrase(text)
-    out: dict[str, str] = {}
-    for key, aliases in names.items():
-        said = [alias for alias in (key, *aliases) if phrase(alias).strip() and phrase(alias) in within]
-        if said:
-            out[key] = max(said, key=len)
-    return out
 
 
 def concept(kind: str, name: str) -> str:

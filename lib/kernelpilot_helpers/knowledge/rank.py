@@ -1,0 +1,265 @@
+"""The order of hits: full-text scores, then what the text of a query cannot say."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from msgspec import field
+
+from kernelpilot_helpers.knowledge.fields import FIELDS
+from kernelpilot_helpers.knowledge.filters import Condition
+from kernelpilot_helpers.knowledge.question import Question
+
+COLUMN = {
+    "words": 10.0,
+    "label": 6.0,
+    "symbols": 5.0,
+    "context": 1.5,
+    "paths": 2.2,
+    "facets": 2.0,
+    "lesson": 3.5,
+    "terms": 0.9,
+    "named": 8.0,
+    "concepts": 2.0,
+}
+"""Title words lead, then what they name, our label, symbols and paths."""
+
+
+PRIOR = {"A": 1.4, "B": 1.3, "C": 1.2, "D": 1.0, "E": 1.1, "P": 0.6, "": 0.62}
+"""How sure it is that a record of this tier is about speed at all."""
+
+
+class Tuning(msgspec.Struct, frozen=True, kw_only=True):
+    """Every number of the ranking that is not a column's weight."""
+
+    concept: float = 0.8
+    topic: float = 1.4
+    absorbed: float = 0.55
+    """A word inside a name of several words, whose concept counts as well."""
+    complaint: float = 0.4
+    """A word of a symptom's name."""
+    led: float = 1.0
+    related: float = 0.25
+    joined: float = 0.6
+    prior: Mapping[str, float] = field(default_factory=lambda: PRIOR)
+    """By tier."""
+    unmerged: float = 0.8
+    """An open pull request."""
+    coverage: float = 0.5
+    """Of the question's words, weighted by rarity, in the title, symbols and named concepts."""
+    mechanism: float = 0.05
+    """For each wanted mechanism that the diff adds."""
+    about: float = 0.07
+    """For each wanted family, data type or architecture that the record has."""
+    mechanisms_most: int = 6
+    filtered: float = 0.6
+    """A record that is silent about a filtered fact."""
+    related_arch: float = 0.9
+    many_files: int = 60
+    many_penalty: float = 0.92
+    recency: float = 0.02
+    """From the oldest to the newest record."""
+    repo_again: float = 0.015
+    """For each better hit of the same repository: hits of others come forward."""
+    family_again: float = 0.05
+    """For each better hit that is a re-landing or cherry-pick of the same change."""
+    candidates: int = 160
+    pool: int = 1000
+    rows: int = 5000
+
+
+TUNING = Tuning()
+COMMON = 0.3
+"""Share of records above which a word is not looked for, in a corpus of at least ``SMALL_CORPUS``."""
+SMALL_CORPUS = 1000
+FEWEST = 3
+"""Words that are looked for however common they are."""
+OLDEST, NEWEST = 2024.4, 2026.7
+
+
+class Candidate(msgspec.Struct, kw_only=True):
+    """One record on the way to its rank."""
+
+    number: int
+    score: float
+    repo: str
+    family: str
+
+
+def ranked(
+    tables: sqlite3.Connection, question: Question, allowed: Condition, limit: int, tuning: Tuning = TUNING
+) -> list[tuple[float, int]]:
+    """Score and row of the best ``limit`` records, best first."""
+    common = _Counts(tables)
+    allowed = allowed.settled(tables)
+    scores = _pooled(tables, common, question, allowed, tuning)
+    best = sorted((-score, number) for number, score in scores.items())[: max(tuning.candidates, limit * 3)]
+    if not best:
+        return []
+    candidates = _candidates(
+        tables, {number: -score for score, number in best}, question, common.rarity(question), allowed, tuning
+    )
+    return _spread(candidates, limit, tuning)
+
+
+class _Counts:
+    """How many records hold a search word."""
+
+    def __init__(self, tables: sqlite3.Connection) -> None:
+        self.tables = tables
+        self.records: int = tables.execute("SELECT count(*) FROM doc").fetchone()[0]
+        self.found: dict[str, int] = {}
+
+    def of(self, token: str) -> int:
+        """Records that hold it; 0 for an unknown word."""
+        if token not in self.found:
+            row = self.tables.execute("SELECT doc FROM known WHERE term = ?", (token,)).fetchone()
+            self.found[token] = row[0] if row else 0
+        return self.found[token]
+
+    def telling(self, tokens: Iterable[str], most: int) -> set[str]:
+        """The known ones, the rarest first, until about ``most`` rows hold them: the rest tells little."""
+        known = sorted((token for token in set(tokens) if self.of(token)), key=lambda token: (self.of(token), token))
+        if self.records < SMALL_CORPUS:
+            return set(known)
+        rows = 0
+        out: set[str] = set()
+        for token in known:
+            rows += self.of(token)
+            if (self.of(token) > COMMON * self.records or rows > most) and len(out) >= FEWEST:
+                break
+            out.add(token)
+        return out
+
+    def rarity(self, question: Question) -> dict[str, float]:
+        """As typed -> how rare the word is."""
+        return {
+            typed: math.log(1 + self.records / (self.of(tokens[0]) or self.records / 2))
+            for typed, tokens in question.words.items()
+        }
+
+
+def _pooled(
+    tables: sqlite3.Connection, counts: _Counts, question: Question, allowed: Condition, tuning: Tuning
+) -> dict[int, float]:
+    seen_as = [word for word in question.words if word in question.complaint and word not in question.absorbed]
+    apart = {*question.absorbed, *seen_as}
+    alone = [token for word, tokens in question.words.items() if word not in apart for token in tokens]
+    inside = [token for word in question.absorbed for token in question.words[word]]
+    told = [token for word in seen_as for token in question.words[word]]
+    topics = [token for token in question.concepts if token[1] == "t"]
+    groups = (
+        (alone, 1.0),
+        (inside, tuning.absorbed),
+        (told, tuning.complaint),
+        (question.joined, tuning.joined),
+        (topics, tuning.topic),
+        ([token for token in question.concepts if not _about(token)], tuning.concept),
+        (question.led, tuning.led),
+        (question.related, tuning.related),
+    )
+    out: dict[int, float] = {}
+    seen: set[str] = set()
+    everything = [token for tokens, _ in groups for token in tokens]
+    telling = counts.telling(everything, tuning.rows)
+    for tokens, weight in groups:
+        known = [token for token in dict.fromkeys(tokens) if token in telling and token not in seen]
+        seen.update(known)
+        if known:
+            for number, score in _matches(tables, known, allowed, tuning.pool):
+                out[number] = out.get(number, 0.0) + weight * score
+    return out
+
+
+def _about(token: str) -> bool:
+    return token[1] in "fda"
+
+
+def _matches(tables: sqlite3.Connection, tokens: list[str], allowed: Condition, pool: int) -> list[tuple[int, float]]:
+    match = " OR ".join(f'"{token}"' for token in tokens)
+    weights = ", ".join(str(COLUMN[name]) for name in FIELDS)
+    sql = (
+        f"SELECT rowid, -bm25(fts, {weights}) AS score FROM fts WHERE fts MATCH ?"  # noqa: S608 - numbers of ours
+        f"{allowed.sql('+rowid')} ORDER BY score DESC LIMIT {pool}"
+    )
+    return tables.execute(sql, (match, *allowed.values)).fetchall()
+
+
+def _candidates(
+    tables: sqlite3.Connection,
+    scores: dict[int, float],
+    question: Question,
+    weights: dict[str, float],
+    allowed: Condition,
+    tuning: Tuning,
+) -> list[Candidate]:
+    marks = ", ".join("?" * len(scores))
+    rows = tables.execute(
+        f"SELECT id, repo, tier, day, files, state, head, terms, family, archs, dtypes FROM doc WHERE id IN ({marks})",  # noqa: S608
+        tuple(scores),
+    )
+    both = (*question.concepts.items(), *question.led.items())
+    wanted = [f'"{name}":' for token, (name, _) in both if token[1] == "m"]
+    needles = [_needle(question, typed, weight) for typed, weight in weights.items()]
+    about = [f" {token} " for token in question.concepts if _about(token)]
+    total = sum(weights.values()) or 1.0
+    out = []
+    for number, repo, tier, day, files, state, head, terms, family, archs, dtypes in rows:
+        score = scores[number] * tuning.prior.get(tier, 1.0) * (tuning.unmerged if state == "open" else 1.0)
+        covered = sum([_covered(needle, head) for needle in needles]) / total
+        present = min(len([name for name in wanted if name in terms]), tuning.mechanisms_most)
+        score *= 1 + tuning.coverage * covered + tuning.mechanism * present
+        score *= 1 + tuning.about * len([token for token in about if token in head])
+        for kind, silent in (("arch", archs), ("dtype", dtypes)):
+            score *= _filter_factor(allowed.wanted.get(kind, ()), silent.split(), tuning)
+        if files > tuning.many_files:
+            score *= tuning.many_penalty
+        score *= 1 + tuning.recency * (int(day[:4]) + int(day[5:7]) / 12 - OLDEST) / (NEWEST - OLDEST)
+        out.append(Candidate(number=number, score=score, repo=repo, family=family))
+    return out
+
+
+def _needle(question: Question, typed: str, weight: float) -> tuple[tuple[str, ...], tuple[str, ...], float]:
+    """Of a typed word: what covers it whole, its pieces, and its weight; each search word between blanks."""
+    tokens = question.words[typed]
+    whole = (tokens[0], *question.absorbed.get(typed, ()))
+    return tuple(f" {t} " for t in whole), tuple(f" {t} " for t in tokens[2:] or tokens[1:]), weight
+
+
+def _covered(needle: tuple[tuple[str, ...], tuple[str, ...], float], head: str) -> float:
+    """The word's weight when it, or what it helps to name, stands there; less for some of its pieces."""
+    whole, pieces, weight = needle
+    for token in whole:
+        if token in head:
+            return weight
+    return 0.8 * weight * len([p for p in pieces if p in head]) / len(pieces) if pieces else 0.0
+
+
+def _filter_factor(wanted: tuple[str, ...], have: list[str], tuning: Tuning) -> float:
+    if not wanted or wanted[0] in have:
+        return 1.0
+    return tuning.related_arch if any(value in have for value in wanted) else tuning.filtered
+
+
+def _spread(candidates: list[Candidate], limit: int, tuning: Tuning) -> list[tuple[float, int]]:
+    """Best first, where each further hit of a repository or of one change counts a little less."""
+    left = sorted(candidates, key=lambda c: (-c.score, c.number))[: limit * 4]
+    repos: dict[str, int] = {}
+    families: dict[str, int] = {}
+    out: list[tuple[float, int]] = []
+    while left and len(out) < limit:
+        best, index = -1.0, 0
+        for at, candidate in enumerate(left):
+            again = tuning.repo_again * repos.get(candidate.repo, 0)
+            again += tuning.family_again * families.get(candidate.family, 0)
+            worth = candidate.score * max(0.5, 1 - again)
+            if worth > best:
+                best, index = worth, at
+        taken = left.pop(index)
+        repos[taken.repo] = repos.get(taken.repo, 0) + 1
+        families[taken.family] = families.get(taken.family, 0) + 1
+        out.append((best, taken.number))
+    return out

@@ -1,0 +1,199 @@
+"""From recorded digests to techniques, and from a record to its code in a clone and into the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kernelpilot_helpers import knowledge, ledger
+from kernelpilot_helpers.__main__ import main
+from kernelpilot_helpers.errors import BadRecord, Refused
+from kernelpilot_helpers.knowledge.route import judged
+from tests.knowledge_made import ROOT, fact, index
+
+DIGESTS: dict[str, Any] = json.loads((ROOT / "tests/test_knowledge_digests.json").read_text())
+ROWS = [
+    fact(1, words=["swizzle"], diff_terms={"swizzle": 9}, symbols=["gemm_kernel"]),
+    fact(2, words=["fix"], select={"tier": "P"}),
+    fact(3, words=["persistent"], diff_terms={"persistent": 9, "tile-scheduler": 4}),
+    fact(4, words=["clc"], diff_terms={"clc": 9}, archs=["sm100"]),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return index(tmp_path_factory.mktemp("made") / "index", ROWS)
+
+
+def led(folder: Path, name: str, **changes: Any) -> tuple[knowledge.Case, knowledge.Routes]:
+    data = json.dumps({**DIGESTS[name], **changes}).encode()
+    with knowledge.opened(knowledge.read(folder), folder.parent / "cache") as tables:
+        case = knowledge.case_of(data, knowledge.listing.lexicon(tables), at="digest.json")
+        return case, knowledge.route(tables, case, 5)
+
+
+def test_the_table_is_sound() -> None:
+    """Breaks when a rule names an unknown mechanism, repeats a name, holds no condition, or one nobody can read."""
+    table = knowledge.rules()
+    vocabulary = knowledge.load(knowledge.read()).vocabulary
+    assert 25 <= len(table) <= 30
+    assert len({rule.name for rule in table}) == len(table)
+    silent = knowledge.Case(class_name="", kernel="", capability=0, families=(), dtypes=(), values={}, metrics={})
+    for rule in table:
+        assert rule.tokens and set(rule.tokens) <= set(vocabulary.mechanisms), rule.name
+        assert rule.when and rule.refute and rule.classes, rule.name
+        assert judged(msgspec.structs.replace(rule, classes=("",)), silent) == (("class ",), ""), rule.name
+
+
+@pytest.mark.parametrize(
+    ("digest", "first", "why"),
+    [
+        ("smem_conflict", "smem-swizzle", "= 0.9687 (>= 0.2)"),
+        ("reg_spill", "fewer-registers", "= 0.9832 (>= 0.02)"),
+        ("low_occupancy", "fit-more-blocks", "occ.theoretical = 1.562 (< 40)"),
+        ("tail_wave", "even-tiles", "sm__cycles_active.max / sm__cycles_active.avg = 6.021 (>= 1.15)"),
+        ("tiny_launch", "fuse-or-chain-small", "duration_us = 3.296 (< 20)"),
+        ("copy_vec4", "fewer-bytes", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed = 82.6 (>= 70)"),
+        ("fma_bound", "packed-arithmetic", "class exec.pipe_bound:fma"),
+    ],
+)
+def test_a_recorded_digest_leads_to_its_technique(folder: Path, digest: str, first: str, why: str) -> None:
+    """Breaks when a known fault of a real kernel no longer leads to its cure, or the reason names no figure."""
+    _, found = led(folder, digest)
+    assert found.routes[0].rule == first
+    assert why in " ".join(found.routes[0].why)
+    assert found.routes[0].refute
+
+
+def test_records_add_the_mechanism_and_fixes_of_the_same_file_stand_by(folder: Path) -> None:
+    """Breaks when a record without the mechanism is shown, or the known fault of its file is not."""
+    _, found = led(folder, "smem_conflict")
+    best = found.routes[0]
+    assert {"a/b#1", "deepseek-ai/DeepGEMM#86"} <= {item.record.id for item in best.evidence}
+    assert all(item.lines for item in best.evidence)
+    assert [record.id for record in best.pitfalls] == ["a/b#2"]
+
+
+def test_an_older_machine_and_a_counter_sign_turn_a_rule_down(folder: Path) -> None:
+    """Breaks when sm_90 is sent to an instruction of sm_100, or a counter-sign is not heard."""
+    case, found = led(folder, "tail_wave")
+    assert case.capability == 90
+    assert dict(found.rejected)["work-stealing"] == "needs sm_100, this is sm_90"
+    newer = msgspec.structs.replace(case, capability=100)
+    (steal,) = (rule for rule in knowledge.rules() if rule.name == "work-stealing")
+    assert judged(steal, newer)[0][0] == "class exec.imbalance"
+    (even,) = (rule for rule in knowledge.rules() if rule.name == "even-tiles")
+    many = msgspec.structs.replace(case, values={**case.values, "waves": 20.0})
+    assert judged(even, many) == ((), "launch__waves_per_multiprocessor = 20 (> 16)")
+
+
+def test_metrics_alone_speak_only_when_measured() -> None:
+    """Breaks when a missing metric counts as one that holds."""
+    (rule,) = (rule for rule in knowledge.rules() if rule.name == "wide-loads")
+    case = knowledge.Case(
+        class_name="lat.barrier", kernel="k", capability=90, families=(), dtypes=(), values={}, metrics={}
+    )
+    assert judged(rule, case) == ((), "")
+    measured = msgspec.structs.replace(case, values={"excess_share": 0.5})
+    assert judged(rule, measured) == (("excess_share = 0.5 (>= 0.15)",), "")
+
+
+def test_what_is_no_digest_is_refused(folder: Path) -> None:
+    """Breaks when a route is made up for a report that judges nothing, or rubbish ends in a traceback."""
+    with pytest.raises(Refused, match="judges no kernel"):
+        led(folder, "tail_wave", **{"class": "none.insufficient"})
+    with pytest.raises(BadRecord, match="format"):
+        led(folder, "tail_wave", format="other")
+    with pytest.raises(BadRecord, match="is no digest"):
+        led(folder, "tail_wave", groups=7)
+
+
+def test_the_route_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Breaks when the answer loses a part that the reader acts on."""
+    path = tmp_path / "digest.json"
+    path.write_text(json.dumps(DIGESTS["smem_conflict"]))
+    assert main(["knowledge", "route", str(path), "--index", str(folder), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert list(said) == ["class", "kernel", "arch", "families", "dtypes", "routes", "rejected"]
+    assert (said["class"], said["arch"]) == ("mem.smem_conflict", "sm90")
+    keys = ["rule", "technique", "why", "mechanisms", "records", "pitfalls", "refute"]
+    assert list(said["routes"][0]) == keys
+    assert main(["knowledge", "route", str(path), "--index", str(folder)]) == 0
+    page = capsys.readouterr().out
+    assert "a/b#1  csrc/x.cu:gemm_kernel  adds swizzle 9" in page and "refuted when:" in page
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> tuple[Path, str]:
+    """A repository with one change of a kernel, and the change's commit."""
+    repo = tmp_path / "clones" / "b"
+    (repo / "csrc").mkdir(parents=True)
+
+    def git(*args: str) -> str:
+        who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+        return subprocess.run(
+            ["git", "-C", str(repo), *who, *args], check=True, capture_output=True, text=True
+        ).stdout.strip()
+
+    git("init", "-q")
+    for text in ("int a;\n", "int b;\n"):
+        (repo / "csrc/x.cu").write_text(text)
+        git("add", ".")
+        git("commit", "-qm", "c")
+    return repo, git("rev-parse", "HEAD")
+
+
+def test_open_shows_the_change_or_the_link(
+    clone: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Breaks when a clone at hand is not found, another one is believed, or the reader is left without a link."""
+    repo, sha = clone
+    where = ["--index", str(index(tmp_path / "i", [fact(7, sha=sha), fact(8)]))]
+    monkeypatch.setenv("KERNELPILOT_CLONES", f"/nowhere:{repo.parent}")
+    assert main(["knowledge", "open", "b#7", *where]) == 0
+    page = capsys.readouterr().out
+    assert "-int a;" in page and "+int b;" in page
+    assert main(["knowledge", "open", "b#7", "--file", "csrc/x.cu", *where]) == 0
+    assert capsys.readouterr().out.strip() == "int b;"
+    assert main(["knowledge", "open", "b#7", "--file", "gone.cu", *where]) == 1
+    assert "no file 'gone.cu'" in capsys.readouterr().err
+    assert main(["knowledge", "open", "b#8", *where]) == 0
+    assert "https://github.com/a/b/pull/8.diff" in capsys.readouterr().out
+    assert main(["knowledge", "open", "b#8", "--clone", str(repo), *where]) == 1
+    assert "does not hold commit" in capsys.readouterr().err
+
+
+def test_read_sources_are_noted_with_their_hash_and_not_handed_out_again(
+    clone: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Breaks when a source counts as read without its bytes, or is handed out twice."""
+    repo, sha = clone
+    where = ["--index", str(index(tmp_path / "i", [fact(7, sha=sha), fact(8)]))]
+    noted: list[ledger.Idea] = []
+
+    def add_idea(start: Path, idea: ledger.Idea, clock: object) -> ledger.Idea:
+        noted.append(ledger.append_idea(start, idea))
+        return noted[-1]
+
+    monkeypatch.setattr("kernelpilot_helpers.referee.ledgers.add_idea", add_idea)
+    monkeypatch.delenv("KERNELPILOT_CLONES", raising=False)
+    work = tmp_path / "work"
+    (work / "artifacts").mkdir(parents=True)
+    argv = ["knowledge", "mark-read", "b#7", "--hypothesis", "wider loads", "--into", str(work), *where]
+    assert main(argv) == 1
+    assert "nothing shows what was read" in capsys.readouterr().err
+    assert main([*argv, "--clone", str(repo)]) == 0
+    hashed = hashlib.sha256(b"int b;\n").hexdigest()
+    assert noted[0].opened == (f"csrc/x.cu sha256:{hashed}",)
+    assert (noted[0].repo, noted[0].commit, noted[0].path, noted[0].pr) == ("a/b", sha, "csrc/x.cu", "7")
+    assert main([*argv, "--clone", str(repo)]) == 1
+    assert "was read already" in capsys.readouterr().err
+    seen = ["--seen", str(work / ledger.IDEAS_PATH)]
+    assert main(["knowledge", "next", "--repo", "b", "--json", *seen, *where]) == 0
+    assert [record["id"] for record in json.loads(capsys.readouterr().out)["records"]] == ["a/b#8"]
