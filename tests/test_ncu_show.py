@@ -61,4 +61,4 @@ def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ToolMissing) as fault:
         show.frame(TWO)
-    assert fault.value.fix == 'pip install "kernelpilot[frame]"'
+    assert fault.value.fix == f"{sys.executable} -m pip install pandas"

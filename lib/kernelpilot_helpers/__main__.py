@@ -19,6 +19,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _run(args)
     except KeyboardInterrupt:  # while the program itself was still being read
         return 130
+    except ModuleNotFoundError as lost:
+        print(  # noqa: T201
+            f"kernelpilot: this Python ({sys.executable}) has no {lost.name}: it is not the tool's own\n"
+            "  fix: kernelpilot doctor  # the command that ./install.sh made, in the tool's own venv",
+            file=sys.stderr,
+        )
+        return 1
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -94,6 +101,9 @@ def _fault(error: Exception, *, as_json: bool) -> None:
 
 
 def _bug(error: Exception, args: list[str]) -> int:
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "").startswith("kernelpilot"):
+        raise error  # a dependency is missing: for ``main`` to say
+
     import tempfile  # noqa: PLC0415
     import traceback  # noqa: PLC0415
 

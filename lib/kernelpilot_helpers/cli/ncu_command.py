@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+import shlex
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,9 +34,13 @@ class Finite(click.FloatRange):
 ONE = click.Path(path_type=Path)
 force_option = click.option("--force", is_flag=True, help="read a binary report of a version that is not known")
 keep_option = click.option("--keep-paths", is_flag=True, help="keep names of people, machines and home folders")
-out_option = click.option(
-    "--out", type=click.Path(path_type=Path, file_okay=False), help="write files into this folder"
-)
+
+
+def out_option(files: str) -> Callable[..., Any]:
+    """Where a command writes its files, which the help names."""
+    return click.option(
+        "--out", type=click.Path(path_type=Path, file_okay=False), help=f"write {files} into this folder"
+    )
 
 
 @click.group("ncu")
@@ -45,9 +51,17 @@ def command() -> None:
 def given_options(function: Callable[..., int]) -> Callable[..., int]:
     """What the caller says of the case, as one ``given``."""
 
-    @click.option("--min-bytes", type=click.IntRange(min=1, max=1 << 60), help="least DRAM bytes that the case needs")
-    @click.option("--floor-us", type=Finite(min=0, max=1e12, min_open=True), help="size-matched floor of the case, us")
-    @click.option("--case", default="", metavar="ID", help="the contract's case that was profiled")
+    @click.option(
+        "--min-bytes",
+        type=click.IntRange(min=1, max=1 << 60),
+        help="least bytes that the case must move through DRAM: each input and output once",
+    )
+    @click.option(
+        "--floor-us",
+        type=Finite(min=0, max=1e12, min_open=True),
+        help="least time of any kernel that moves as much, us: launch, one trip to memory, drain",
+    )
+    @click.option("--case", default="", metavar="ID", help="the contract's case that was profiled, to be shown")
     @click.option("--measured-ceilings", "ceilings", type=ONE, help="file of `kernelpilot bench --ceilings`")
     @functools.wraps(function)
     def wrapped(
@@ -63,9 +77,9 @@ def given_options(function: Callable[..., int]) -> Callable[..., int]:
 
 @command.command("digest")
 @click.argument("files", type=ONE, nargs=-1, required=True, metavar="FILE...")
-@out_option
+@out_option("digest.md, digest.json and facts.json")
 @given_options
-@click.option("--parent", type=ONE, help="report or facts.json of the version that this one came from")
+@click.option("--parent", type=ONE, help="report or facts.json of the version before this one")
 @click.option("--sass", is_flag=True, help="disassemble the headline kernel; needs the extra `sass` or nvdisasm")
 @keep_option
 @force_option
@@ -81,7 +95,10 @@ def digest_command(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Digest a report: .ncu-rep, .ncu-repz, pages exported as CSV (several of one report together), or facts.json.
+    """Name one bottleneck and one next step of a report.
+
+    FILE is a .ncu-rep, a .ncu-repz, pages exported with --csv (several of one report together), or the facts.json
+    that --out wrote. docs/formats/ncu-digest.md says what each line of the answer means.
 
     Exit 0 with a digest (also when it says that more must be captured), 1 when the file is refused.
     """
@@ -140,7 +157,11 @@ def _disassembler() -> Path:
 
     found = sass.tool()
     if found is None:
-        raise ToolMissing("no disassembler found", where="nvdisasm", fix='pip install "kernelpilot[sass]"')
+        raise ToolMissing(
+            "no disassembler found",
+            where="nvdisasm",
+            fix=f"{shlex.quote(sys.executable)} -m pip install nvidia-cuda-nvdisasm",
+        )
     return found
 
 
@@ -176,14 +197,16 @@ def _ceilings(path: Path | None) -> dict[str, float]:
 @click.argument("base", type=ONE)
 @click.argument("candidate", type=ONE)
 @click.option("--noise", type=Finite(min=0, max=1000), metavar="PCT", help="changes of time up to this say nothing, %")
-@out_option
+@out_option("diff.md and diff.json")
 @keep_option
 @force_option
 @common.json_option
 def diff_command(
     base: Path, candidate: Path, noise: float | None, out: Path | None, keep_paths: bool, force: bool, as_json: bool
 ) -> int:
-    """Compare CANDIDATE with BASE (reports, exports, or facts.json): time is the truth, the rest says why.
+    """Compare CANDIDATE with BASE: did the time change, and why.
+
+    Each is a report, an export of one, or a facts.json. A negative change of time means that CANDIDATE is faster.
 
     Exit 0 with a verdict, 1 when the two cannot be compared.
     """
@@ -223,7 +246,11 @@ def show_command(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Print every value of a report with its unit and where it stands."""
+    """Print every value of a report with its unit and place.
+
+    The place is FILE:N: of a CSV page its row, of a binary report the number of the metric. No value that matches is
+    exit 0; numbers are in base units (ns, byte, hz, %).
+    """
     from kernelpilot_helpers.ncu import examine, show
 
     report = _load(files, force=force)

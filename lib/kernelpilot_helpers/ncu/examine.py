@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from kernelpilot_helpers import __version__
-from kernelpilot_helpers.ncu import canonical, facts_file, limits, sniff, steps, validity, weigh
+from kernelpilot_helpers.ncu import canonical, facts_file, limits, sections, sniff, steps, validity, weigh
 from kernelpilot_helpers.ncu.change import Diff
 from kernelpilot_helpers.ncu.group import grouping
 from kernelpilot_helpers.ncu.model import (
@@ -69,15 +69,17 @@ def digest_of(
     weighed = [weigh.group(report, workload, given) for workload in found.shown]
     best = _headline([w.group for w in weighed], [w.step for w in weighed])
     weighed[best] = weigh.pointed(report, weighed[best], given, disassembler=disassembler)
+    step = weighed[best].step
+    step = msgspec.structs.replace(step, command=sections.as_captured(step.command, report.session))
     groups = tuple(
-        msgspec.structs.replace(w.group, next_step=w.step if ix == best else None) for ix, w in enumerate(weighed)
+        msgspec.structs.replace(w.group, next_step=step if ix == best else None) for ix, w in enumerate(weighed)
     )
     whole = Digest(
         tool=__version__,
         thresholds=thresholds(),
         name=groups[best].name,
         confidence=groups[best].confidence,
-        next_step=weighed[best].step,
+        next_step=step,
         groups=groups,
         other=_other(found.other),
         refused=None,

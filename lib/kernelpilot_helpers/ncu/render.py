@@ -72,13 +72,13 @@ def _case(digest: Digest, group: Group) -> str:
     return f"{case}, {time}, {count(group.launches, 'launch', 'launches')}{share}{gpu}"
 
 
-def count(number: int, one: str, many: str) -> str:
+def count(number: int | str, one: str, many: str) -> str:
     """A number of things.
 
     >>> count(1, "block", "blocks")
     '1 block'
     """
-    return f"{number} {one if number == 1 else many}"
+    return f"{number} {one if str(number) == '1' else many}"
 
 
 def launch(group: Group) -> str:
@@ -86,7 +86,8 @@ def launch(group: Group) -> str:
     parts = [f"{number(group.evidence.get('registers'))} registers" if "registers" in group.evidence else ""]
     parts += [f"{number(group.evidence['shared'])} shared" if "shared" in group.evidence else ""]
     if group.occupancy is not None and group.occupancy.blocks_per_sm is not None:
-        parts.append(f"{group.occupancy.blocks_per_sm:g} CTAs/SM (by {group.occupancy.limiter or 'an unseen limit'})")
+        resident = count(f"{group.occupancy.blocks_per_sm:g}", "CTA", "CTAs")
+        parts.append(f"{resident}/SM (by {group.occupancy.limiter or 'an unseen limit'})")
     cluster = group.evidence.get("cluster")
     parts += [f"cluster {cluster.value:g}" if cluster is not None and cluster.value > 0 else ""]
     parts.append(f"grid {clean(group.grid, 40)} x block {clean(group.block, 40)}" if group.grid else "")
@@ -100,7 +101,7 @@ def tiles(group: Group) -> str:
     sms, waves = group.evidence.get("sms"), group.evidence.get("waves")
     if len(sizes) != 3 or sms is None:
         return ""
-    full = "" if waves is None else f", {waves.value:.3g} waves"
+    full = "" if waves is None else f", {count(f'{waves.value:.3g}', 'wave', 'waves')}"
     return f"{count(sizes[0] * sizes[1] * sizes[2], 'block', 'blocks')} on {sms.value:g} SMs{full}"
 
 
@@ -134,13 +135,19 @@ def _against(digest: Digest, group: Group) -> str:
     if floor is not None and group.duration_us:
         parts.append(f"{floor / group.duration_us:.0%} of the size-matched floor of {units.micros(floor)}")
     if moved is not None:
-        over = f", {moved.value / least:.2f} times the least" if least else " (give --min-bytes for the least)"
-        parts.append(f"{number(moved)} through DRAM{over}")
+        parts.append(f"{number(moved)} through DRAM{_over(moved.value, least)}")
     roof = group.roofline
     if roof is not None and roof.percent is not None:
         at = "" if roof.intensity is None else f" at {roof.intensity:.3g} operations a byte"
         parts.append(f"{roof.percent:.0f} % of the {roof.roof} roof{at}")
     return "; ".join(parts) or "neither floor nor bytes are known"
+
+
+def _over(moved: float, least: int | None) -> str:
+    if least is None:
+        return " (give --min-bytes for the least)"
+    below = " (below it: caches held the rest, or --min-bytes is too large)" if moved < 0.9 * least else ""
+    return f", {moved / least:.2f} times the least{below}"
 
 
 def _parent(parent: Diff | None) -> str:
@@ -178,5 +185,6 @@ def _at(step: NextStep) -> str:
 def _notes(digest: Digest, group: Group) -> str:
     rest = len(digest.groups) - 1 + (digest.other.groups if digest.other is not None else 0)
     notes = [*digest.reader.notes[:1], *group.flags]
-    notes += [f"{rest} more groups of launches: see --json"] if rest else []
+    share = "" if group.time_share is None else f" with {1 - group.time_share:.0%} of the time"
+    notes += [f"{count(rest, 'more group', 'more groups')} of launches{share}: see --json"] if rest else []
     return "; ".join(notes)

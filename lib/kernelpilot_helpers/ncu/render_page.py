@@ -64,15 +64,17 @@ def _environment(digest: Digest, group: Group) -> str:
     }  # fmt: skip
     known = [f"{name} {code(value, 80)}" for name, value in said.items() if value]
     unknown = [name for name, value in said.items() if not value and name != "case"]
+    times = render.count(group.launches, "launch", "launches")
     lines = [
         *(f"- File {code(f.name)} ({f.form}), {f.bytes} bytes, sha256 `{f.sha256}`" for f in digest.inputs),
         f"- {', '.join(known) or 'Nothing is said of the machine'}; not in the file: {', '.join(unknown) or 'nothing'}",
-        f"- Launch: {escaped(render.launch(group))}; device {code(group.device or 'not said')}, {group.launches} times",
+        f"- Launch: {escaped(render.launch(group))}; device {code(group.device or 'not said')}, {times}",
         *([f"- Numbers read as {digest.locale}"] if digest.locale else []),
         *(f"- {escaped(flag)}" for flag in (*digest.flags, *digest.reader.notes)),
     ]
     if digest.reader.unknown_fields:
-        lines.append(f"- Fields that the reader does not know: {escaped(str(dict(digest.reader.unknown_fields)), 300)}")
+        fields = "; ".join(f"{name} {', '.join(map(str, ids))}" for name, ids in digest.reader.unknown_fields.items())
+        lines.append(f"- Field numbers of the format that the reader passed over: {escaped(fields, 300)}")
     lines.append(f"- KernelPilot {digest.tool}, thresholds `{digest.thresholds}`")
     return "\n".join(lines) + "\n"
 
@@ -193,10 +195,12 @@ def _sass(digest: Digest, group: Group) -> str:
     pair = _pair_of(digest.parent, group)
     reach = "" if pair is None or pair.reach is None else f"Against the parent: {escaped(pair.reach.text)}.\n\n"
     name = function(group.kernel)
-    only = f" --function {name}" if name else ""
+    only = f" | sed -n '/Function : .*{name}/,/[.][.][.][.]/p'" if name else ""
+    bare = bool(group.hotspots) and not any(h.sass for h in group.hotspots)
+    opcodes = "Opcodes beside the hotspots: digest the report again with `--sass`.\n\n" if bare else ""
     return (
-        f"{reach}The code that ran, and whether an edit reached it:\n\n"
-        f"    cuobjdump -sass{only} BINARY\n    cuobjdump -res-usage BINARY\n"
+        f"{reach}{opcodes}The code that ran, and whether an edit reached it:\n\n"
+        f"    cuobjdump -sass BINARY{only}\n    cuobjdump -res-usage BINARY\n"
     )
 
 

@@ -6,7 +6,7 @@ import re
 
 from kernelpilot_helpers.ncu import constituents, design, limits, said
 from kernelpilot_helpers.ncu.facts import WAITING, Facts
-from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Unknown, room
+from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Unknown, beside, room
 
 PIPES_NEEDED = frozenset(("alu", "fma", "lsu"))
 """Without these the busiest pipe may be one that was not captured."""
@@ -110,7 +110,8 @@ def tensor_missing(facts: Facts) -> Answer:
         return No(name=name, why=f"the FMA pipe is busy {fma:.0f} %")
     facts.readings.keep("busiest_pipe", "busiest pipe: fma", fma, "%")
     return Hit(name=name, why=f"a matrix product on the FMA pipe ({fma:.0f} %), tensor cores idle ({tensor:.0f} %)",
-               bound=0.5, clear=fma >= limits.BUSY + limits.MARGIN, supports=("busiest_pipe", "tensor"))  # fmt: skip
+               bound=beside(fma, facts.get("dram_sol")), clear=fma >= limits.BUSY + limits.MARGIN,
+               supports=("busiest_pipe", "tensor"))  # fmt: skip
 
 
 def divergence(facts: Facts) -> Answer:
@@ -134,8 +135,8 @@ def divergence(facts: Facts) -> Answer:
         return No(name=name, why=f"{lanes:.0f} of 32 lanes work, but warps wait for {facts.top_stall}")
     why = f"an instruction runs with {lanes:.0f} of 32 lanes on average"
     second = "sm_sol" if facts.regime == "compute" else "issue" if issue >= limits.PIPE_LOW else ""
-    return Hit(name=name, why=why, bound=(1 - lanes / 32) * (1.0 if facts.regime == "compute" else 0.5),
-               clear=lanes <= 16, supports=(role, second) if second else (role,))  # fmt: skip
+    return Hit(name=name, why=why, bound=1 - lanes / 32, clear=lanes <= 16,
+               supports=(role, second) if second else (role,))  # fmt: skip
 
 
 def pipe_bound(facts: Facts) -> Answer:
@@ -151,8 +152,13 @@ def pipe_bound(facts: Facts) -> Answer:
         return Unknown(name=base, missing=("the pipe behind the compute figure",))
     clear = busy >= limits.BUSY + limits.MARGIN
     if pipe in _LOADS:
-        return Hit(name="mem.l1_lsu", why=f"the {pipe} pipe is busy {busy:.0f} % of the time", bound=room(busy),
-                   clear=clear, supports=("busiest_pipe", "sm_sol"))  # fmt: skip
+        return Hit(
+            name="mem.l1_lsu",
+            why=f"the {pipe} pipe is busy {busy:.0f} % of the time",
+            bound=beside(busy, facts.get("dram_sol"), facts.get("l2_sol"), facts.pipes.get("fma")),
+            clear=clear,
+            supports=("busiest_pipe", "sm_sol"),
+        )
     issue = facts.get("issue")
     words = "issue slots are" if pipe == "issue" else f"the {pipe} pipe is"
     slow = pipe in _SLOW and issue is not None and issue < 40.0
@@ -160,7 +166,8 @@ def pipe_bound(facts: Facts) -> Answer:
         name=f"{base}:{pipe}",
         why=f"{words} busy {busy:.0f} % of the time"
         + (f" though only {issue:.0f} % of the issue slots are used" if slow else ""),
-        bound=room(busy) if pipe == "fma" else max(0.2, room(busy)),
+        bound=beside(busy, *_others(facts, pipe)),
+        roof=room(busy),
         clear=clear,
         supports=("issue" if pipe == "issue" else "busiest_pipe", "sm_sol"),
         contradicts=("tensor",) if pipe in ("shared", "tensor") else (),
@@ -173,6 +180,13 @@ def by_loads(facts: Facts) -> bool:
     for role in ("busiest_pipe", "limiting_sm"):
         facts.readings.found.pop(role, None)
     return found is not None and found[0] in _LOADS
+
+
+def _others(facts: Facts, pipe: str) -> tuple[float | None, ...]:
+    """How busy everything but one pipe is; the issue slots are no unit of their own where it takes the most of them."""
+    issue = facts.get("issue") if pipe in _SLOW else None
+    pipes = (busy for name, busy in facts.pipes.items() if name != pipe and not name.startswith(pipe))
+    return (issue, facts.memory, *(() if pipe == "issue" else pipes))
 
 
 def _busiest(facts: Facts) -> tuple[str, float] | None:

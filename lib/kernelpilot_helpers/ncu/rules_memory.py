@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kernelpilot_helpers.ncu import limits
 from kernelpilot_helpers.ncu.facts import SHARED_WAITING, WAITING, Facts
-from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Unknown, room
+from kernelpilot_helpers.ncu.verdict import Answer, Hit, No, Unknown, beside, room
 
 _CLASS = {"dram": "mem.dram_bw", "l2": "mem.l2_bw", "l1": "mem.l1_lsu"}
 _WORDS = {"dram": "DRAM", "l2": "L2", "l1": "L1 and the load/store unit"}
@@ -25,11 +25,19 @@ def bandwidth(facts: Facts) -> Answer:
     return Hit(
         name=_CLASS[tier],
         why=f"{_WORDS[tier]} at {value:.0f} % of its peak, and no waste was found above it",
-        bound=room(value),
+        bound=beside(value, *_beside(facts, tier)),
+        roof=room(value),
         clear=value >= limits.BUSY + limits.MARGIN,
         supports=(*supports, "top_stall_share") if waits else supports,
         contradicts=("top_stall_share",) if stall and not waits and tier != "l1" else (),
     )
+
+
+def _beside(facts: Facts, tier: str) -> tuple[float | None, ...]:
+    """What stays busy when a tier has less to do; the SMs' figure is L1's own where that is the limit."""
+    if tier == "l1":
+        return (facts.get("dram_sol"), facts.get("l2_sol"), facts.pipes.get("fma"))
+    return (facts.get("sm_sol"),) if tier == "dram" else (facts.get("sm_sol"), facts.get("dram_sol"))
 
 
 def _level(facts: Facts, tier: str, busy: float) -> tuple[float, str]:
@@ -56,7 +64,7 @@ def bytes_in_flight(facts: Facts, stall: float) -> Answer:
         return Hit(
             name="mem.l2_bw",
             why=f"{stall:.0%} of the stalls wait for L2, which is {busy:.0f} % busy",
-            bound=room(busy),
+            bound=beside(busy, dram, facts.get("sm_sol")),
             clear=False,
             supports=("limiting_memory", "l2_sol", "top_stall_share"),
         )

@@ -24,12 +24,11 @@ def smem_conflict(facts: Facts) -> Answer:
         return No(name=name, why=f"conflicts {share:.0%}, but warps wait for {facts.top_stall}")
     if facts.regime == "memory" and facts.tier == "l2":
         return No(name=name, why="L2 is the limit")
-    l1 = facts.l1 or facts.get("l1_active") or facts.highest
     supports = ["conflict_share", "l1_sol", "lsu_wavefronts", "limiting_memory"] + ["top_stall_share"] * waits
     return Hit(
         name=name,
         why=f"{share:.0%} of the shared-memory wavefronts are bank conflicts",
-        bound=share * min(1.0, l1 / 100),
+        bound=share,
         clear=share >= limits.CONFLICT + 0.10,
         supports=tuple(supports),
     )
@@ -55,7 +54,7 @@ def spill(facts: Facts) -> Answer:
         name=name,
         why=f"local memory is {share:.0%} of what passes L1"
         + ("" if spills else "; this ncu does not tell spills from indexed arrays"),
-        bound=share * (1.0 if facts.regime == "memory" else max(0.3, facts.highest / 100)),
+        bound=share,
         clear=share >= limits.LOCAL_SHARE + 0.10,
         supports=("local_share", "spill_requests", "local_loads"),
         contradicts=() if spills or at_limit else ("registers",),
@@ -76,7 +75,7 @@ def _spill_without_traffic(facts: Facts, spills: float | None) -> Answer:
     if share < limits.SPILL_INSTRUCTIONS:
         return No(name=name, why=f"{share:.0%} of the instructions are spills")
     return Hit(name=name, why=f"{share:.0%} of the instructions load or store spilled registers",
-               bound=max(0.3, facts.highest / 100) * min(1.0, 2 * share), clear=share >= 0.2,
+               bound=min(1.0, 2 * share), clear=share >= 0.2,
                supports=("spill_instruction_share", "memory_sol"))  # fmt: skip
 
 
@@ -106,7 +105,7 @@ def uncoalesced(facts: Facts) -> Answer:
     return Hit(
         name=name,
         why=f"{share:.0%} of the sectors of global accesses carry nothing that is used",
-        bound=share * max(0.3, facts.highest / 100),
+        bound=share,
         clear=share >= limits.EXCESS_SECTORS + 0.10,
         supports=("excess_share", *second, *(("top_stall_share",) if waits else ())),
     )
@@ -147,7 +146,7 @@ def partial_store(facts: Facts) -> Answer:
                          said.bytes_used(facts.readings.launch, "global stores"))  # fmt: skip
         if used is not None and used < limits.BYTES_PER_SECTOR and (excess or 0.0) >= limits.EXCESS_SECTORS:
             return Hit(name=name, why=f"stores fill {used:.0f} of the 32 bytes of a sector",
-                       bound=(excess or 0.0) * max(0.3, facts.highest / 100), clear=used <= 8,
+                       bound=excess or 0.0, clear=used <= 8,
                        supports=("bytes_per_sector_store_told", "excess_share"))  # fmt: skip
         return Unknown(name=name, missing=("bytes_per_sector_store",))
     if store == 0 or store >= limits.BYTES_PER_SECTOR:
@@ -163,7 +162,7 @@ def partial_store(facts: Facts) -> Answer:
     if facts.regime == "latency" and facts.stalls and not waits:
         return No(name=name, why=f"stores fill {store:.0f} of 32 bytes, but warps wait for {facts.top_stall}")
     why = f"stores fill {store:.0f} of the 32 bytes of a sector and are {written:.0%} of the sectors"
-    return Hit(name=name, why=why, bound=(1 - store / 32) * written * max(0.3, facts.highest / 100), clear=store <= 8,
+    return Hit(name=name, why=why, bound=1 - store / 32, clear=store <= 8,
                supports=("bytes_per_sector_store", "store_share"))  # fmt: skip
 
 

@@ -6,6 +6,8 @@ import re
 import shlex
 from collections.abc import Iterable
 
+from kernelpilot_helpers.ncu.report import Session
+
 SECTIONS = {
     "SpeedOfLight": "sm_sol memory_sol dram_sol l2_sol l1_sol lsu_wavefronts duration cycles clock limiting_memory",
     "ComputeWorkloadAnalysis": "pipes tensor tma tmem issue busiest_pipe",
@@ -56,3 +58,12 @@ def profile(kernel: str, what: str) -> str:
     name = function(kernel)
     chosen = f" -k {shlex.quote(name)}" if name else ""
     return f"ncu {what} --import-source yes{chosen} -c 1 -f -o next PROGRAM && kernelpilot ncu digest next.ncu-rep"
+
+
+def as_captured(command: str, session: Session) -> str:
+    """A capture's command with the clock and cache control of the report it follows on: others do not compare."""
+    if not command.startswith("ncu "):
+        return command
+    asked = {"--clock-control": session.clocks, "--cache-control": session.cache}
+    kept = [f"{option} none" for option, value in asked.items() if value == "none" and option not in command]
+    return " ".join(["ncu", *kept, command.removeprefix("ncu ")])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import fnmatch
 import io
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -77,7 +78,7 @@ def frame(report: Report, *, kernel: str = "", metric: str = "") -> pd.DataFrame
         import pandas  # noqa: ICN001, PLC0415 - half a second that only a table needs
     except ImportError:
         raise ToolMissing(
-            "a table needs pandas, which is not installed", fix='pip install "kernelpilot[frame]"'
+            "a table needs pandas, which is not installed", fix=f"{sys.executable} -m pip install pandas"
         ) from None
     data: dict[str, list[Any]] = {name: [] for name in (*COLUMNS, "text")}
     for row in rows(report, kernel=kernel, metric=metric):

@@ -168,7 +168,7 @@ def _stop_stream(facts: Facts, decision: Decision, moved: float | None) -> NextS
         what=f"Stop tuning how this kernel moves its bytes; only moving fewer{bytes_moved} can make it faster: fusion "
         "with the kernel that produces or consumes them, or a narrower type that the contract allows.",
         why=f"{hit.why}; every byte that the SMs ask for passes DRAM once, so caches have nothing to save; the roof "
-        f"leaves at most {hit.bound:.0%}",
+        f"leaves at most {_left(decision):.0%}",
         expect=f"no metric of this kernel moves; dram_bytes{bytes_moved and f' ({moved:g} byte)'} falls only with the "
         "contract's work",
         refute="the contract's shapes need fewer bytes than it moves (give --min-bytes): then it reads or writes "
@@ -183,16 +183,21 @@ def _stop(facts: Facts, decision: Decision) -> NextStep:
         family="at-roof",
         what="Stop tuning this kernel as it is; only fewer operations or bytes (another algorithm, another type that "
         "the contract allows) can make it faster.",
-        why=f"{hit.why}; the roof leaves at most {hit.bound:.0%}",
+        why=f"{hit.why}; the roof leaves at most {_left(decision):.0%}",
         command="kernelpilot gate",
         expect="no metric moves: the kernel is within 15 % of the roof that limits it",
         guard="the contract's every case, not only the one profiled",
         refute="a variant of the same algorithm that is faster by more than the bound",
         target=_target(facts, ()),
-        bound=rounded(hit.bound),
+        bound=rounded(_left(decision)),
         risk=0,
         query=query.query(facts.readings.launch, class_name=hit.name, words="lower precision sparsity"),
     )
+
+
+def _left(decision: Decision) -> float:
+    """What is left below the roof for the same work."""
+    return decision.hit.bound if decision.hit.roof is None else decision.hit.roof
 
 
 def _capture(facts: Facts, decision: Decision) -> NextStep:

@@ -21,6 +21,8 @@ class Hit:
     supports: tuple[str, ...]
     """Roles of independent families that say the same; two are wanted."""
     contradicts: tuple[str, ...] = ()
+    roof: float | None = None
+    """Where the step may be to stop: what is left below the roof for the same work."""
     weak: bool = False
     """At most low confidence: the evidence only hints."""
     sure: bool = False
@@ -48,6 +50,12 @@ class Unknown:
 Answer = Hit | No | Unknown
 Rule = Callable[[Facts], Answer | None]
 """None: it is not this rule's turn."""
+
+
+def beside(busy: float, *others: float | None) -> float:
+    """What can be won where work is taken off the busiest unit: until the next busiest one is the limit."""
+    rest = max((one for one in others if one is not None), default=0.0)
+    return max(0.0, min(1.0, 1.0 - rest / busy)) if busy > 0 else 1.0
 
 
 def room(busy: float) -> float:

@@ -56,7 +56,7 @@ def group(report: Report, workload: Workload, given: Given) -> Weighed:
     """Everything that the digest says of one group."""
     found = diagnose(report, workload.launch, launches=len(workload.launches))
     agreement = found.agreement
-    decision = _capped(found.decision, agreement)
+    decision = found.decision
     derived = _derived(report, found)
     if workload.launch.kind != "kernel" and found.name == INSUFFICIENT:
         step = whole.apart(workload.launch, decision)
@@ -84,7 +84,7 @@ def group(report: Report, workload: Workload, given: Given) -> Weighed:
         warm_up=workload.warm_up,
         name=name,
         confidence=confidence,
-        bound=rounded(max(0.0, min(1.0, hit.bound))),
+        bound=rounded(max(0.0, min(1.0, hit.bound if step.kind != "stop" or step.bound is None else step.bound))),
         why=hit.why,
         step_kind=step.kind,
         family=step.family,
@@ -124,14 +124,6 @@ def pointed(report: Report, weighed: Weighed, given: Given, *, disassembler: Pat
         step=step,
         derived=replace(weighed.derived, hotspots={name: tuple(places)}),
     )
-
-
-def _capped(decision: Decision, agreement: advice.Agreement | None) -> Decision:
-    """NVIDIA's estimate of the whole kernel, where it is of this class, is an upper bound too."""
-    bound = None if agreement is None else agreement.bound
-    if bound is None or not 0 < bound / 100 < decision.hit.bound:
-        return decision
-    return replace(decision, hit=replace(decision.hit, bound=bound / 100))
 
 
 def _against(agreement: advice.Agreement | None) -> tuple[str, ...]:
