@@ -36,7 +36,7 @@ def pins(name: str, minor: int) -> dict[str, tuple[int, ...]]:
         package, _, version = pin.strip().partition("==")
         if applies(marker, minor):
             assert package not in found, line
-            found[package] = tuple(int(part) for part in version.split("."))
+            found[package] = tuple(int(part) for part in version.split(".") if part.isdigit())  # 2026.1.post1
     return found
 
 

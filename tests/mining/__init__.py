@@ -1,0 +1,1 @@
+"""Tests of the miner and what they are made with."""

@@ -1,0 +1,6 @@
+"""The miner is a package of the scripts folder."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
