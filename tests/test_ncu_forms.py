@@ -183,3 +183,10 @@ def test_numbers_of_both_locales_and_of_none() -> None:
     assert [quantity.number(t, "C") for t in ("n/a", "(!) n/a", "nan", "", "no data", "(0; 1)", "1e99")] == [None] * 7
     assert quantity.number("5.1 (4; 6)", "C") == 5.1
     assert quantity.number("1\u202f234,5", "comma") == 1234.5
+
+
+def test_the_refusal_of_a_log_quotes_what_ncu_says_went_wrong() -> None:
+    """Breaks when somebody has to open the log again to learn which error it is, or a folder of theirs is printed."""
+    with pytest.raises(RefusedInput) as refused:
+        raise sniff.no_table("==PROF== x\n==ERROR== Failed to start /home/me/app:\n==ERROR== no such file\n")
+    assert refused.value.what.endswith("and no table: Failed to start no such file")

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from typing import Literal
 
 from kernelpilot_helpers.ncu.model import Refusal, RefusedInput
+from kernelpilot_helpers.ncu.plain import clean
 from kernelpilot_helpers.ncu.report import Report
 
 Form = Literal["report", "facts", "raw", "details", "source", "session"]
 REPORT_MAGIC = b"NVR\0"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_ERROR = re.compile(r"^==ERROR== ?(.*)$", re.MULTILINE)
 _BANNER = re.compile(r"^==(PROF|WARNING|ERROR|LOG|INFO)==", re.MULTILINE)
 _SECTION = re.compile(r"^\s+(Section: |Metric Name\s+Metric Unit\s+Metric Value)", re.MULTILINE)
 _SESSION = re.compile(r'^"?(Launch Settings|Launch Attribute"|Session Attribute")', re.MULTILINE)
@@ -83,7 +86,7 @@ def no_table(text: str) -> RefusedInput:
         ("page.source", "a source page", bool(_SOURCE.search(head))),
         ("page.text", "a details page as text, not CSV", bool(_SECTION.search(text))),
         ("log.report", "a log: its report is the file to read", "\n==PROF== Report: " in f"\n{text}"),
-        ("log.error", "a log in which ncu reports an error and no table", "\n==ERROR==" in f"\n{text}"),
+        ("log.error", f"a log in which ncu reports an error and no table{_errors(text)}", "\n==ERROR==" in f"\n{text}"),
         ("log.no_table", "a log of ncu without a table", bool(_BANNER.search(text))),
     )
     for code, what, found in looks:
@@ -92,6 +95,13 @@ def no_table(text: str) -> RefusedInput:
     columns = next((line for line in head.splitlines() if line.count(",") >= 3), "")
     shown = f"; its first columns are {columns[:80]!r}" if columns else ""
     return RefusedInput("not_ncu", f"no table with metric names of Nsight Compute (such as sm__throughput...){shown}")
+
+
+def _errors(text: str) -> str:
+    """ncu's first two ``==ERROR==`` lines, without folders and control characters: what has to be mended."""
+    lines = [found[1].strip() for found in itertools.islice(_ERROR.finditer(text), 2)]
+    words = " ".join(word for line in lines for word in line.split() if "/" not in word and "\\" not in word)
+    return f": {clean(words, 200)}" if words else ""
 
 
 def launched(report: Report) -> Report:
