@@ -45,13 +45,19 @@ def limiting(launch: Launch, throughput: Throughput) -> tuple[str, float] | None
     Where the largest part that is listed does not make the throughput's own number, the part that does is not there.
     """
     found = parts(launch, throughput)
-    if not found:
-        return None
-    name = min(found, key=lambda one: (-found[one], one))
+    return largest(found, total(launch, throughput)) if found else None
+
+
+def total(launch: Launch, throughput: Throughput) -> float | None:
+    """The throughput's own percent of peak, from the first of its metrics that the file has."""
     held = [launch.metrics[one].number for one in _METRIC[throughput] if one in launch.metrics]
-    if held and held[0] is not None and found[name] < _NEAR * held[0]:
-        return None
-    return name, found[name]
+    return held[0] if held else None
+
+
+def largest(found: Mapping[str, float], total: float | None) -> tuple[str, float] | None:
+    """The largest of some parts, the first by name of equal ones; None where it does not make the total."""
+    name = min(found, key=lambda one: (-found[one], one))
+    return None if total is not None and found[name] < _NEAR * total else (name, found[name])
 
 
 def _values(launch: Launch, metric: str) -> dict[str, float]:

@@ -9,14 +9,8 @@ from kernelpilot_helpers.ncu import breakdown
 from kernelpilot_helpers.ncu.report import Launch
 
 _PCT = ".avg.pct_of_peak_sustained_elapsed"
-_NEAR = 0.95
-"""Of the throughput: parts are measured in other passes."""
 _ENOUGH = 8
 """Parts that must be there: fewer are a list of metrics, and the part that counts may not be among them."""
-_ROLLED = {
-    "memory": f"gpu__compute_memory_throughput{_PCT}",
-    "sm": f"sm__throughput{_PCT}",
-}
 _PARTS = {
     "memory": """
         dram__cycles_active fbpa__dram_sectors l1tex__data_bank_reads l1tex__data_bank_writes
@@ -48,12 +42,9 @@ def limiting(launch: Launch, throughput: breakdown.Throughput) -> tuple[str, flo
     named = breakdown.limiting(launch, throughput)
     if named is not None and "internal_activity" not in named[0]:
         return named
-    total = launch.metrics.get(_ROLLED[throughput])
-    if total is None or total.number is None:
+    total = breakdown.total(launch, throughput)
+    if total is None:
         return None
     names = [name + _PCT for name in _PARTS[throughput].split()]
     held = {n: float(v.number) for n in names if (v := launch.metrics.get(n)) is not None and v.number is not None}
-    if len(held) < _ENOUGH:
-        return None
-    name = min(held, key=lambda one: (-held[one], one))
-    return (name, held[name]) if held[name] >= _NEAR * total.number else None
+    return breakdown.largest(held, total) if len(held) >= _ENOUGH else None
