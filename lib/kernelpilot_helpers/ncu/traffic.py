@@ -52,14 +52,6 @@ def stores(readings: Readings) -> float | None:
     return 0.0 if part == 0 else readings.share("store_share", part, part + loads, name)
 
 
-def sectors_per_store(readings: Readings) -> float | None:
-    """L1 sectors of a store request: below 2 it is a narrow store that wastes nothing by its pattern."""
-    return readings.share(
-        "sectors_per_store", readings.get("global_store_sectors"), readings.get("global_store_requests"),
-        "l1tex__t_sectors / l1tex__t_requests of global stores",
-    )  # fmt: skip
-
-
 def local(readings: Readings) -> float | None:
     """Local-memory sectors as share of what passes L1, bulk copies included where L2 shows them."""
     part = readings.total("local_load_sectors", "local_store_sectors")
