@@ -6,8 +6,8 @@
     python scripts/gpu_zoo.py --python PYTHON --only memo_device,honest_pdl --shard 1/3 --budget 540
 
 PYTHON is one whose torch was built for CUDA (default: KERNELPILOT_PYTHON). The JSON file is written after each
-candidate; ``--resume`` leaves out what it holds already. ``--list`` prints the zoo as a table and ``--compile``
-compiles every kernel of it: neither needs a GPU.
+candidate; ``--resume`` leaves out what it holds as judged rightly. ``--list`` prints the zoo as a table and
+``--compile`` compiles every kernel of it: neither needs a GPU.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Study:
     def add(self, entry: dict[str, Any], env: dict[str, Any]) -> None:
         """Keep, print and store one candidate's end."""
         with self.lock:
-            self.results.append(entry)
+            self.results = [*(r for r in self.results if r["name"] != entry["name"]), entry]
             self.env = self.env or env
             mark = "ok  " if entry["ok"] else "FAIL"
             said = f"{entry['verdict']} {entry['reason']}"[:150]
@@ -215,7 +215,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--budget", type=float, default=0.0, help="seconds after which no candidate is started")
     parser.add_argument("--blocks", type=int, default=8)
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--resume", type=Path, help="leave out what this JSON file holds, and keep its results")
+    parser.add_argument("--resume", type=Path, help="keep this JSON file's right verdicts, run the rest")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--compile", action="store_true")
     return parser.parse_args()
@@ -246,7 +246,7 @@ def main() -> int:
     if options.resume and options.resume.is_file():
         before = json.loads(options.resume.read_text())
         study.results, study.env = before["results"], before["env"]
-    done = {r["name"] for r in study.results}
+    done = {r["name"] for r in study.results if r["ok"]}
     todo = [n for n in chosen(options) if n not in done]
     gpus = options.gpus.split(",") if options.gpus else [""]
     with tempfile.TemporaryDirectory(prefix="gpu-zoo-") as folder:
@@ -258,8 +258,7 @@ def main() -> int:
             run(study, [n for n in todo if n not in apart], place / "together", options, gpus * options.together)
             deploy.source_dir = own
             again = [r["name"] for r in study.results if not r["ok"] and r["name"] in todo]
-            study.results = [r for r in study.results if r["name"] not in again]
-            todo = [*apart, *again]
+            todo = [*apart, *(name for name in again if name not in apart)]
         run(study, todo, place / "alone", options, gpus)
     found = study.document()
     slow = sorted(found["results"], key=lambda r: -r["seconds"])[:5]

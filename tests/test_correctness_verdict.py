@@ -194,6 +194,15 @@ def test_dying_of_a_forged_reply_is_a_cheat() -> None:
     assert code(got) == "cheat.channel"
 
 
+def test_dying_of_a_replaced_function_is_a_cheat() -> None:
+    """Breaks as on an H200: a replay that did nothing left events unrecorded, and the verdict spoke of a crash."""
+    died = Died(arm="B", stage="call", exit=1, log="CudaError: cuEventElapsedTime: CUDA_ERROR_INVALID_HANDLE (400)")
+    got = verdict(raw(died=died, events=(event("cheat.patched"),)))
+    assert isinstance(got, Wrong)
+    assert code(got) == "cheat.patched"
+    assert got.findings[-1].code == "crash.exit"
+
+
 def test_an_arm_that_the_harness_ended_for_a_cheat_is_wrong_and_one_that_crashed_beside_it_is_broken() -> None:
     """Breaks as on an H200: work launched ahead of the spans was found, and the verdict spoke of a crash."""
     events = (event("cheat.outside_window"),)

@@ -27,7 +27,8 @@ from kernelpilot_helpers.executors import ncu_tool, profile_stage
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.executors.profile_stage import Kernel, Rehearsal
 from kernelpilot_helpers.ledger.model import Motivation
-from kernelpilot_helpers.referee import capture, fallback, gating, profiling, sources, subject, workspace
+from kernelpilot_helpers.ncu.redact import Redactor
+from kernelpilot_helpers.referee import capture, fallback, filing, gating, profiling, sources, subject, workspace
 from kernelpilot_helpers.runtime import forge, profile_target
 from tests import gpu_sim
 from tests.profile_sim import CASE, GOOD, FakeStage, ncu, profile, repo
@@ -376,6 +377,26 @@ def test_a_filter_takes_names_literally_and_no_filter_names_no_kernel(tmp_path: 
     assert words[words.index("--set") + 1] == "full"
     bare = msgspec.structs.replace(launches, kernels=())
     assert "--kernel-name" not in ncu_tool.argv(tool, bare, tmp_path / "r.ncu-rep", [])
+
+
+def test_lines_of_a_scratch_copy_are_named_by_the_variant_s_own_file(
+    made: Path, tools: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks as on an H200: the committed digest named a file of a scratch folder that was gone."""
+    stage, given, draft = FakeStage(tools), {}, filing.draft
+
+    def spy(*args: Any, roots: dict[str, str], **options: Any) -> Any:
+        given.update(roots)
+        return draft(*args, roots=roots, **options)
+
+    monkeypatch.setattr(filing, "draft", spy)
+    request = profiling.Request(version="v001", case_id=CASE)
+    profiling.profile_version(made, request, stage=stage, clock=clock, say=quiet)
+    scene, redactor = stage.scenes[0], Redactor(roots=given)
+    folder = f"src/{workspace.open_repo(made).task}/variants/fused"
+    assert redactor.text(f"{scene.folder}/kernel.cu:49") == f"{folder}/kernel.cu:49"
+    assert redactor.text(f"{scene.source}/deep/a.cuh") == f"{folder}/deep/a.cuh"
+    assert redactor.text(f"{made}/contract.toml") == "contract.toml"
 
 
 def test_words_of_the_tool_lose_folders_and_its_usual_note() -> None:

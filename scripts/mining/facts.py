@@ -6,7 +6,7 @@ import msgspec
 
 from kernelpilot_helpers.records import Owner
 
-RULES = 1
+RULES = 2
 """Counts up when the same commit may give other facts; a cursor of other rules starts anew."""
 
 

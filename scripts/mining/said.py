@@ -15,6 +15,7 @@ SPEED = re.compile(
     r"ing) (?!scatter)|eliminat\w*|"
     r"avoid|autotun\w*|tun(?:e|ed|ing|ings)|opt|efficient\w*|pipelin\w*|warpspeed|skip(?:s|"
     r"ping)? (?:useless|redundant|unne\w+)|"
+    r"remov(?:e|es|ed|ing)(?: \w+)? (?:useless|unne\w+|duplicate)|"
     r"redundant|bandwidth|occupancy|low[ -]latency|hide|heuristics?|paralleli[sz]\w*|prefetch\w*|"
     r"instead|unroll\w*|swap[ -]?ab)\b",
     re.I,
@@ -49,7 +50,7 @@ FIX = re.compile(
 )
 REFACTOR = re.compile(
     r"\b(refactor\w*|clean[ -]?ups?|renam\w*|deprecat\w*|move[sd]?|reorgani[sz]\w*|simplif\w*|"
-    r"remov(?:e|es|ed|al)|dead code|"
+    r"remov(?:e|es|ed|al)(?!(?: \w+)? (?:redundant|unn\w+|useless|duplicate|extra)\b)|dead code|"
     r"unify|consolidat\w*|migrat\w*)\b",
     re.I,
 )

@@ -183,6 +183,9 @@ def test_launch_choices_count_beside_kernels() -> None:
     ("[ROCm] Speed up the copy", {"tma": 3}, "", "other-hardware"),
     ("Fix typos", {"tma": 3}, "", "ci-docs-build"),
     ("Move headers", {"tma": 3}, "", "refactor"),
+    ("Remove old kernels", {}, "", "refactor"),
+    ("Remove redundant exponentials", {}, "A", "perf-title"),
+    ("Removes the unnecessary barrier", {}, "A", "perf-title"),
     ("Some words", {"tma": 1}, "", "weak"),
 ])  # fmt: skip
 def test_tiers(name: str, terms: dict[str, int], tier: str, why: str) -> None:

@@ -74,8 +74,9 @@ def _died(died: Died, arm: str, events: Sequence[Event], cheats: Sequence[Findin
         return Broken(stage=died.stage, reason=_reason([found]), blame="incumbent", findings=(found,), log=log)
     named = [_finding(e) for e in events if _kind(e) == died.stage == "build"]
     death = Finding(code=code, text=text, case_id=died.case_id, arm=arm)
-    if died.stage == "protocol" and any(f.code.startswith("cheat.") for f in cheats):
-        # The stray bytes that ended the talk are the offence; dying of it does not turn it into an accident.
+    of_talk = died.stage == "protocol" and any(f.code.startswith("cheat.") for f in cheats)
+    if of_talk or any(f.code == "cheat.patched" for f in cheats):
+        # Stray bytes or a replaced function are the offence; dying of it does not turn it into an accident.
         return Wrong(reason=_reason(cheats), findings=(*cheats, death))
     if ended := [f for f in cheats if f.code.startswith("cheat.") and _last_line(died.log).startswith(f"{f.code}:")]:
         return Wrong(reason=_reason(ended), findings=(*ended, death))  # the harness ended the arm for it

@@ -132,11 +132,11 @@ def refuse(fault: RefusedInput, *, source: Input, path: str, keep_paths: bool = 
     return _plain(whole, Redactor(keep=keep_paths))
 
 
-def redactor_of(report: Report, *, keep: bool = False) -> Redactor:
-    """Knows the host and the users that the report names."""
+def redactor_of(report: Report, *, keep: bool = False, roots: Mapping[str, str] | None = None) -> Redactor:
+    """Knows the host and the users that the report names, and the folders that others stand for."""
     session = report.session
     processes = {launch.process for launch in report.launches}
-    return Redactor(keep=keep, hosts=[session.host], texts=[session.command, *processes])
+    return Redactor(keep=keep, hosts=[session.host], texts=[session.command, *processes], roots=roots)
 
 
 def thresholds() -> str:

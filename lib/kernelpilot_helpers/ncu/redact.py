@@ -6,7 +6,7 @@ A home folder becomes ``~``, so that a command that names a file in it still wor
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 _HOMES = (
@@ -35,9 +35,20 @@ _COMMON = frozenset(("root", "user", "ubuntu", "admin", "runner", "home", "nvidi
 class Redactor:
     """Hides home folders, user and host names, and addresses; ``keep`` lets everything through."""
 
-    def __init__(self, *, keep: bool = False, hosts: Iterable[str] = (), texts: Iterable[str] = ()) -> None:
-        """``hosts``: names to hide wherever they stand. ``texts``: where the user names are learned from."""
+    def __init__(
+        self,
+        *,
+        keep: bool = False,
+        hosts: Iterable[str] = (),
+        texts: Iterable[str] = (),
+        roots: Mapping[str, str] | None = None,
+    ) -> None:
+        """``hosts``: names to hide wherever they stand. ``texts``: where the user names are learned from.
+
+        ``roots``: beginnings of paths and what stands for them, the longest first: a scratch folder is gone later.
+        """
         self.keep = keep
+        self._roots = sorted((roots or {}).items(), key=lambda item: -len(item[0]))
         users = {hit["user"] for text in texts for home in _HOMES[:2] for hit in home.finditer(text)}
         self._words = [
             (re.compile(rf"(?<![\w.-]){re.escape(word)}{tail}(?![\w-])"), to)
@@ -54,6 +65,8 @@ class Redactor:
         """
         if self.keep or not text:
             return text
+        for root, to in self._roots:
+            text = text.replace(root, to)
         for home in _HOMES:
             text = home.sub("~", text)
         text = _AT.sub("[user]@[host]", text) if "@" in text else text

@@ -54,6 +54,8 @@ class Captured:
     tool: str
     command: tuple[str, ...]
     residency: Literal["hot", "cold"]
+    scratch: tuple[Path, ...] = ()
+    """Copies of the version's folder that the program ran in."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -124,6 +126,7 @@ class Capture:
             tool=f"ncu {tool.version}" if isinstance(tool, ncu_tool.Tool) else "",
             command=shot.command,
             residency=residency,
+            scratch=(scene.folder, *((scene.source,) if scene.source else ())),
         )
 
     def _shoot(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,13 +44,25 @@ def given(what: Subject, *, one_kernel: bool) -> Given:
     )
 
 
-def draft(root: Path, made: Profile, report: Report, *, given: Given, report_path: Path | None) -> Draft:
-    """Digest a report and write the folder's files. Raises RefusedInput for a report that cannot be digested."""
+def draft(
+    root: Path,
+    made: Profile,
+    report: Report,
+    *,
+    given: Given,
+    report_path: Path | None,
+    roots: Mapping[str, str] | None = None,
+) -> Draft:
+    """Digest a report and write the folder's files; ``roots`` say which folder of the repo a scratch folder was.
+
+    Raises RefusedInput for a report that cannot be digested.
+    """
     from kernelpilot_helpers.ncu import canonical, examine, facts_file, render_page  # noqa: PLC0415 - large
 
     before, compared = _baseline(root, made)
     found = examine.digest_of(report, given=given, parent=before)
-    facts = canonical.dump(msgspec.to_builtins(facts_file.record(report, found.derived, redactor=found.redactor)))
+    redactor = examine.redactor_of(report, roots=roots)
+    facts = canonical.dump(msgspec.to_builtins(facts_file.record(report, found.derived, redactor=redactor)))
     # made again from the facts: what is filed is what anybody can make of what is committed
     again = examine.digest_of(facts_file.parse(facts), given=given, parent=before).digest
     digest = digests.commanded(again, made.subject, made.case_id)

@@ -111,9 +111,16 @@ def _profile(ws: Workspace, what: Subject, found: Captured, at: str, seconds: fl
     )
 
 
+def roots(ws: Workspace, what: Subject, found: Captured) -> dict[str, str]:
+    """Beginning of a path on this machine -> where the same file lies in the repo."""
+    folder = "" if what.program else f"{ws.variants}/{what.row.variant}/"
+    pairs = [(path, folder) for path in found.scratch] + [(ws.root, "")]
+    return {f"{place}/": to for path, to in pairs for place in (path, path.resolve())}
+
+
 def _filed(ws: Workspace, what: Subject, made: Profile, found: Captured) -> Profiled:
     given = filing.given(what, one_kernel=len(found.rehearsal.kernels) == 1)
-    draft = filing.draft(ws.root, made, found.report, given=given, report_path=found.path)
+    draft = filing.draft(ws.root, made, found.report, given=given, report_path=found.path, roots=roots(ws, what, found))
     with workspace.held(ws):
         filing.place(ws.root, draft)
         words = f"{what.row.version.partition('_')[0]} profile {what.case.case_id}: {draft.digest.name}"

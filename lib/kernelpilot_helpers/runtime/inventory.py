@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +68,9 @@ def _records(device: Any, fn: Callable[[], object]) -> list[tuple[str, int, int]
     device.synchronize()
     profiler = profile(activities=[ProfilerActivity.CUDA])
     try:
-        profiler.__enter__()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a Python that makes errors of warnings is no profiler that does not start
+            profiler.__enter__()
     except Exception as fault:  # another profiler holds the hardware, no rights, ...
         raise Unwatched(f"the profiler does not start: {fault}") from fault
     try:
