@@ -1,7 +1,8 @@
-"""Made-up mined facts, written as the miner writes them."""
+"""Made-up mined facts and pages, written as the miner and a writer write them, and the lessons that are committed."""
 
 from __future__ import annotations
 
+import functools
 import gzip
 import json
 import shutil
@@ -10,6 +11,15 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 SHA = "{:040x}"
+LESSONS = "data/lessons/general.jsonl"
+OURS = ROOT / "tests" / "knowledge_facts.jsonl.gz"
+"""Mined rows of the records that the twenty lessons of ``general.jsonl`` are about."""
+
+
+@functools.lru_cache(maxsize=1)
+def ours() -> tuple[dict[str, Any], ...]:
+    """The rows of ``OURS``."""
+    return tuple(json.loads(line) for line in gzip.decompress(OURS.read_bytes()).splitlines())
 
 
 def fact(number: int, **changes: Any) -> dict[str, Any]:
@@ -50,10 +60,32 @@ def write(folder: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def index(folder: Path, rows: list[dict[str, Any]]) -> Path:
-    """An index of the committed records and vocabulary over made-up facts."""
-    data = folder / "data"
-    data.mkdir(parents=True)
-    for name in ("records.jsonl", "vocabulary.json"):
-        shutil.copy(ROOT / "knowledge" / "data" / name, data)
-    write(data / "facts", rows)
+    """An index of the committed vocabulary, twenty committed lessons and their facts, and made-up facts."""
+    own = {row["id"] for row in rows if "id" in row}
+    written(folder)
+    write(folder / "data/facts", [*rows, *(row for row in ours() if row["id"] not in own)])
     return folder
+
+
+def only(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    """An index of the committed vocabulary and made-up facts, without lessons."""
+    (folder / "data").mkdir(parents=True)
+    shutil.copy(ROOT / "knowledge/data/vocabulary.json", folder / "data")
+    write(folder / "data/facts", rows)
+    return folder
+
+
+def written(folder: Path) -> None:
+    """The committed vocabulary and general lessons."""
+    (folder / LESSONS).parent.mkdir(parents=True)
+    shutil.copy(ROOT / "knowledge/data/vocabulary.json", folder / "data")
+    shutil.copy(ROOT / "knowledge" / LESSONS, folder / LESSONS)
+
+
+def page(folder: Path, name: str, title: str, body: str = "Body.", **lead: str) -> Path:
+    """A page below an index's folder; ``lead`` are fields of its first table, ``Read_at`` for ``Read at``."""
+    path = folder / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows = "".join(f"| {field.replace('_', ' ')} | {value} |\n" for field, value in lead.items())
+    path.write_text(f"# {title}\n\n| Field | Value |\n| --- | --- |\n{rows}\n{body}\n")
+    return path

@@ -62,11 +62,12 @@ def write_variant(repo: Path, slug: str, code: str) -> Path:
 def attempt(
     repo: Path, lab: Lab, variant: str | None = "fused", *, tier: str = "accept", again: bool = False,
     max_pairs: int | None = 10, no_commit: bool = False, parent: str | None = None,
+    sources: tuple[str, ...] = (),
 ) -> attempts.Recorded:  # fmt: skip
     """One attempt with a fixed motivation."""
     request = attempts.Request(
         variant=variant,
-        motivation=Motivation(kind="benchmark", text="fewer temporaries"),
+        motivation=Motivation(kind="benchmark", text="fewer temporaries", source_keys=sources),
         tier=tier,
         again=again,
         max_pairs=max_pairs,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from pathlib import Path
 
@@ -13,18 +12,13 @@ from kernelpilot_helpers import knowledge
 from kernelpilot_helpers.__main__ import main
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.knowledge import corpus, text
-
-ROOT = Path(__file__).resolve().parents[1]
+from tests import knowledge_made
 
 
 @pytest.fixture(scope="module")
 def only_ours(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The records that we wrote lessons for, without the mined facts."""
-    data = tmp_path_factory.mktemp("index") / "data"
-    data.mkdir()
-    for name in ("records.jsonl", "vocabulary.json"):
-        shutil.copy(ROOT / "knowledge" / "data" / name, data)
-    return data.parent
+    """The twenty records of the general lessons, without other mined facts or pages."""
+    return knowledge_made.index(tmp_path_factory.mktemp("made") / "index", [])
 
 
 @pytest.fixture(autouse=True)
@@ -74,7 +68,7 @@ def test_a_question_finds_its_record_among_the_first_three(
 @pytest.mark.parametrize(
     ("said", "expected", "field"),
     [
-        ("int8_scaled_mm", "sgl-project/sglang#3035", "symbols: int8_scaled_mm"),
+        ("int8_scaled_mm", "sgl-project/sglang#3035", "context: int8_scaled_mm"),
         ("cp.async", "Dao-AILab/quack#132", "terms: cp.async"),
         ("silu_and_mul_per_block_quant_kernel", "vllm-project/vllm#44173", "silu_and_mul_per_block_quant_kernel"),
         ("SiluAndMul", "vllm-project/vllm#44173", "symbols: silu mul"),
@@ -111,7 +105,8 @@ def test_filters_keep_only_what_they_say(source: knowledge.Source, cache: Path) 
     found = knowledge.search(source, "kernel", knowledge.Filters(repo="sglang", family="moe"), 50, cache=cache)
     assert sorted(ids(found)) == ["sgl-project/sglang#4530", "sgl-project/sglang#7884"]
     found = knowledge.search(source, "gemm", knowledge.Filters(arch="sm_120"), 50, cache=cache)
-    assert ids(found) == ["Dao-AILab/quack#158"]
+    assert ids(found)[0] == "Dao-AILab/quack#158"
+    assert sorted(ids(found)[1:]) == ["deepseek-ai/DeepGEMM#86", "deepseek-ai/DeepGEMM#88"]  # name no architecture
     for family in ("norm", "normalization"):
         found = knowledge.search(source, "fused", knowledge.Filters(family=family), 50, cache=cache)
         assert sorted(ids(found)) == ["flashinfer-ai/flashinfer#1255", "vllm-project/vllm#27165"]
@@ -145,10 +140,11 @@ def test_no_hit_suggests_near_words(source: knowledge.Source, cache: Path, said:
 
 def test_no_hit_and_nothing_near_names_the_families(source: knowledge.Source, cache: Path) -> None:
     """Breaks when unrelated words are called near, or an answer is empty without a hint."""
-    for said in ("zzzzqqqq", "漢字", "...", "the of and", "banana bread"):
+    kinds = {"zzzzqqqq": "families", "漢字": "families", "...": "families", "the of and": "stop", "banana": "families"}
+    for said, kind in kinds.items():
         answer = knowledge.search(source, said, knowledge.Filters(), 5, cache=cache)
-        assert (answer.hits, answer.kind) == ((), "families")
-        assert answer.suggestions[:2] == ("quant", "gemm")
+        assert (answer.hits, answer.kind) == ((), kind), said
+        assert answer.suggestions[:2] == ("quant", "scan-sort-reduce")
 
 
 def test_filters_that_let_nothing_through_are_named(source: knowledge.Source, cache: Path) -> None:
@@ -209,8 +205,8 @@ def test_search_prints_stable_keys(capsys: pytest.CaptureFixture[str]) -> None:
     """Breaks when a script that reads --json would break."""
     assert main(["knowledge", "search", "bank", "conflicts", "--limit", "2", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert list(said) == ["hits", "suggestions"]
-    assert len(said["hits"]) == 2 and said["suggestions"] == []
+    assert list(said) == ["hits", "pages", "suggestions"]
+    assert len(said["hits"]) == 2 and said["pages"] == said["suggestions"] == []
     keys = ["id", "label", "why", "score", "lesson", "repo", "pr", "url", "files", "symbols", "archs", "families"]
     keys += ["dtypes", "tier", "state", "sha"]
     assert list(said["hits"][0]) == keys
@@ -261,6 +257,10 @@ def test_show_opens_code_then_test_then_benchmark(capsys: pytest.CaptureFixture[
     assert main(["knowledge", "show", "flashinfer#2945"]) == 0
     page = capsys.readouterr().out
     assert "numbers it names, not measured here: 7x" in page and "include/flashinfer/sampling.cuh" in page
+    assert main(["knowledge", "show", "DeepGEMM#86"]) == 0
+    page = capsys.readouterr().out
+    assert "  lesson read from: deep_gemm/include/deep_gemm/fp8_gemm.cuh, indexing/main.cu" in page
+    assert "  techniques: techniques/smem-swizzle" in page
 
 
 def test_show_of_an_unknown_id_names_one_only_after_a_slip(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from kernelpilot_helpers import knowledge
 from kernelpilot_helpers.__main__ import main
+from kernelpilot_helpers.cli.knowledge_lines import clipped
 from kernelpilot_helpers.errors import BadRecord, Refused
-from kernelpilot_helpers.knowledge import store
-from tests.knowledge_made import SHA, fact, index
+from kernelpilot_helpers.knowledge import holders, store
+from kernelpilot_helpers.knowledge.question import ask
+from tests.knowledge_made import SHA, fact, index, only, ours, page
 
+SWIZZLED = "deepseek-ai/DeepGEMM#86"
 ROWS = [
     fact(1, words=["AB", "SwapAB", "zorb"], archs=["sm90"], diff_terms={"swap-ab": 14, "fp8": 2}),
     fact(2, words=["splitk", "zorb"], diff_terms={"split-k": 3}, select={"tier": None}),
@@ -24,7 +29,7 @@ ROWS = [
     fact(5, words=["zorb"], archs=["sm100"], test_files=["tests/t.py"], diff_terms={"setmaxnreg": 4, "pdl": 1}),
     fact(6, words=["setmaxnreg"], families=["attention"], diff_terms={"setmaxnreg": 40}, repo="c/d"),
     fact(0, pr="0" * 12, sha="0" * 40, words=["quux"], how="direct", symbols=["GemmSm90.kernel"]),
-    fact(86, repo="deepseek-ai/DeepGEMM", words=["instead", "mined", "padding", "swizzling"], knet=77),
+    {**next(row for row in ours() if row["id"] == SWIZZLED), "words": ["instead", "mined", "swizzling"], "knet": 77},
 ]
 
 
@@ -165,11 +170,12 @@ def test_lists(source: knowledge.Source, cache: Path) -> None:
     """Breaks when term, like, next or facets lose their order."""
     listing = knowledge.listing
     with knowledge.opened(source, cache) as tables:
-        name, found = listing.with_token(tables, "griddepcontrol", knowledge.Filters(), 50)
-        assert name == "pdl" and "a/b#5" in [record.id for record, _ in found]
-        _, most = listing.with_token(tables, "setmaxnreg", knowledge.Filters(repo="b"), 2)
-        assert [(record.id, lines) for record, lines in most] == [("a/b#5", 4)]
-        assert [r.id for r, _ in listing.with_token(tables, "quux", knowledge.Filters(), 2)[1]] == ["a/b@000000000000"]
+        found = holders.held(tables, "griddepcontrol", knowledge.Filters(), 50)
+        assert found.mechanism == "pdl" and "a/b#5" in [holder.record.id for holder in found.holders]
+        most = holders.held(tables, "setmaxnreg", knowledge.Filters(repo="b"), 2).holders
+        assert [(h.record.id, h.lines, h.names) for h in most] == [("a/b#5", 4, True)]
+        (plain,) = holders.held(tables, "quux", knowledge.Filters(), 2).holders
+        assert (plain.record.id, plain.lines) == ("a/b@000000000000", 0)
         alike = listing.like(tables, listing.find(tables, "b#5"), knowledge.Filters(), 3)
         assert "a/b#5" not in [r.id for r in alike] and "c/d#6" in [r.id for r in alike]
         unread, left = listing.unread(tables, "", knowledge.Filters(seen=frozenset({"a/b#1"})), 30)
@@ -180,40 +186,20 @@ def test_lists(source: knowledge.Source, cache: Path) -> None:
         assert listing.facets(tables)["state"] == {"merged": 25, "direct": 1, "open": 1}
 
 
+def test_what_somebody_read_is_handed_out_first(tmp_path: Path) -> None:
+    """Breaks when a newer change that nobody read comes before one of the same tier with a lesson."""
+    source = knowledge.read(index(tmp_path / "i", [fact(99, repo="deepseek-ai/DeepGEMM")]))
+    with knowledge.opened(source, tmp_path / "cache") as tables:
+        found, _ = knowledge.listing.unread(tables, "", knowledge.Filters(repo="DeepGEMM"), 9)
+    assert [(record.id[-2:], record.tier) for record in found] == [("86", "A"), ("99", "A"), ("88", "B")]
+
+
 def test_names_of_a_record(source: knowledge.Source, cache: Path) -> None:
     """Breaks when a short id, a commit, its address or a file below it is not understood."""
     with knowledge.opened(source, cache) as tables:
         for name in ("b@000000000000", "A/B@000000000000", f"https://github.com/a/b/commit/{'0' * 40}", "0" * 12):
             assert knowledge.listing.find(tables, name).id == "a/b@000000000000"
         assert knowledge.listing.find(tables, "https://github.com/a/b/pull/5/files").id == "a/b#5"
-
-
-def test_check_finds_what_is_wrong_with_mined_facts(tmp_path: Path) -> None:
-    """Breaks when the check passes somebody's sentence, address, a foreign path or an unknown mechanism."""
-    bad = [
-        fact(1),
-        fact(1, words=["swap", "AB"]),
-        fact(2, words=["who@example.org"]),
-        fact(3, kernel_files=["/abs/x.cu"]),
-        fact(4, diff_terms={"magic": 1}),
-        fact(5, sha="12"),
-    ]
-    said = {fault.what.partition(":")[0] for fault in knowledge.check(knowledge.read(index(tmp_path / "i", bad)))}
-    assert said == {"id", "words", "path", "diff_terms", "sha"}
-    assert knowledge.check(knowledge.read(index(tmp_path / "good", ROWS))) == []
-
-
-def test_check_of_pages(tmp_path: Path) -> None:
-    """Breaks when a page too long to read, a dead link or an address passes."""
-    (tmp_path / "a.md").write_text("[b](b.md) [web](https://example.org/x) [c](gone.md#part)")
-    (tmp_path / "b.md").write_text("x" * 12_288)
-    (tmp_path / "d.md").write_text("ask who@example.org")
-    whats = [fault.what for fault in knowledge.check_pages(tmp_path)]
-    assert whats == [
-        "link to gone.md: nothing there",
-        "12288 bytes: a page stays below 12288, so that it is read whole",
-        "holds an e-mail address",
-    ]
 
 
 def test_a_broken_facts_file_is_named(tmp_path: Path) -> None:
@@ -224,7 +210,7 @@ def test_a_broken_facts_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(BadRecord) as fault:
         knowledge.search(knowledge.read(folder), "zorb", knowledge.Filters(), 1, cache=tmp_path / "c")
     assert fault.value.where == str(path)
-    assert [f.where for f in knowledge.check(knowledge.read(folder))] == [str(path)]
+    assert knowledge.check(knowledge.read(folder))[0].where == str(path)
 
 
 def test_facts_with_a_header(tmp_path: Path) -> None:
@@ -240,25 +226,24 @@ def test_facts_with_a_header(tmp_path: Path) -> None:
             knowledge.load(knowledge.read(index(tmp_path / what[:3], [bad, row])))
 
 
-def test_a_broken_large_cache_is_made_anew(
-    source: knowledge.Source, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Breaks when a file too large to look through whole ends a search once it turns out broken."""
-    monkeypatch.setattr(store, "SMALL", 0)
+def test_a_cache_that_breaks_under_a_question_is_made_anew(source: knowledge.Source, tmp_path: Path) -> None:
+    """Breaks when a file that its seal fits, and that SQLite cannot read, ends a search."""
     ask = lambda: [h.record.id for h in knowledge.search(source, "zorb", knowledge.Filters(), 5, cache=tmp_path).hits]  # noqa: E731
     good = ask()
-    (path,) = tmp_path.iterdir()
+    (path,) = tmp_path.glob("*.sqlite")
     data = path.read_bytes()
-    for broken in (data[: len(data) // 2], data[:8192] + bytes(len(data) - 8192)):
-        path.write_bytes(broken)
-        assert ask() == good
+    broken = data[: len(data) // 2] + bytes(len(data) - len(data) // 2)
+    path.write_bytes(broken)
+    seal = store.Seal(sha256=hashlib.sha256(broken).hexdigest(), stamp=(0, 0, 0, 0))
+    store.seal_of(path).write_bytes(msgspec.json.encode(seal))
+    assert ask() == good
 
 
 def test_the_command_takes_the_filters_and_stays_short(
     source: knowledge.Source, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Breaks when an option is lost, a default page outgrows ten lines of 160 characters, or --json loses a hit."""
-    where = ["--index", str(Path(source.records_path).parents[1])]
+    where = ["--index", source.folder]
     assert main(["knowledge", "search", "zorb", "--dtype", "fp8", "--dsl", "cuda", "--tier", "A", *where]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("a/b#1  x.cu: swap-ab") and len(lines) <= 10 and max(map(len, lines)) < 160
@@ -272,3 +257,95 @@ def test_the_command_takes_the_filters_and_stays_short(
     assert main(["knowledge", "like", "b#5", "--json", *where]) == 0
     assert main(["knowledge", "facets", *where]) == 0
     assert "state: merged 25, direct 1, open 1" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--since", "2025-13-01"],
+        ["--since", "2025-02-30"],
+        ["--since", "2025-06-02", "--until", "2025-06-01"],
+        ["--path", "*a" * 30_000],
+        ["--path", "*" * 13],
+        ["--token", "swizle"],
+    ],
+)
+def test_a_filter_that_cannot_be_meant_is_bad_usage(source: knowledge.Source, words: list[str]) -> None:
+    """Breaks when a day that is none, an empty stretch or a monstrous pattern is searched for, or ends in a crash."""
+    assert main(["knowledge", "search", "zorb", *words, "--index", source.folder]) == 2
+
+
+def test_very_many_tokens_and_very_many_seen(find: Callable[..., list[str]]) -> None:
+    """Breaks when a condition a token, or a mark a source that was read, is more than SQLite takes."""
+    assert find("zorb", tokens=("split-k",) * 1200) == ["a/b#2"]
+    assert find("zorb", tokens=tuple(f"split-k>={n % 3 + 1}" for n in range(1200))) == ["a/b#2"]
+    assert find("zorb", tokens=("split-k>=1", "split-k>=4")) == []
+    seen = frozenset({f"x/y#{n}" for n in range(40_000)} | {"a/b#2"})
+    assert find("zorb", tokens=("split-k",), seen=seen) == []
+
+
+def test_term_tells_who_names_a_token_and_who_only_adds_its_mechanism(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Breaks when a record without the identifier looks like one that holds it, or a page that does is not found."""
+    rows = [fact(1, diff_terms={"pdl": 90}), fact(2, words=["griddepcontrol.wait", "early"], diff_terms={"pdl": 1})]
+    folder = only(tmp_path / "i", rows)
+    counter = "l1tex__data_zorb_conflicts.sum"
+    page(folder, "symptoms/zorb", "Zorb", body=f"Look at `{counter}` first.", Kind="symptom")
+
+    def term(*words: str) -> Any:
+        assert main(["knowledge", "term", *words, "--json", "--index", str(folder)]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    said = term("griddepcontrol.wait")
+    assert said["mechanism"] == "pdl"
+    assert [(r["id"], r["lines"], r["names"]) for r in said["records"]] == [("a/b#2", 1, True), ("a/b#1", 90, False)]
+    assert [(r["id"], r["names"]) for r in term("pdl")["records"]] == [("a/b#1", True), ("a/b#2", True)]
+    assert main(["knowledge", "term", "griddepcontrol.wait", "--index", str(folder)]) == 0
+    assert "of these 2 records 1 name it" in capsys.readouterr().out
+    assert [p["path"] for p in term(counter)["pages"]] == ["symptoms/zorb.md"]
+    assert "wgmma" in term("wgmmma")["suggestions"]
+
+
+def test_like_without_an_answer_names_the_filter(source: knowledge.Source, capsys: pytest.CaptureFixture[str]) -> None:
+    """Breaks when a filter that lets nothing through ends in the word none."""
+    assert main(["knowledge", "like", "b#3", "--since", "2031-01-01", "--json", "--index", source.folder]) == 0
+    assert json.loads(capsys.readouterr().out) == {"records": [], "suggestions": ["--since"]}
+
+
+def test_a_line_is_cut_between_words() -> None:
+    """Breaks when a reader takes half a word for a word."""
+    assert clipped("one two three", 13) == "one two three"
+    assert clipped("one two three", 12) == "one two ..."
+    assert clipped("    " + "x" * 40, 20) == "    " + "x" * 12 + " ..."
+
+
+def test_show_says_what_a_tier_means(source: knowledge.Source, capsys: pytest.CaptureFixture[str]) -> None:
+    """Breaks when a letter that nobody knows stands alone."""
+    assert main(["knowledge", "show", "b#4", "--index", source.folder]) == 0
+    assert "tier P: a fix in device code" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("said", "arch"),
+    [
+        *(("H100", "sm90"), ("H200", "sm90"), ("B200", "sm100"), ("A100", "sm80"), ("L40S", "sm89")),
+        *(("RTX 4090", "sm89"), ("RTX4090", "sm89"), ("RTX 5090", "sm120"), ("RTX5090", "sm120")),
+    ],
+)
+def test_a_product_names_its_architecture(source: knowledge.Source, cache: Path, said: str, arch: str) -> None:
+    """Breaks when somebody who names the machine, not sm_NN, is not understood."""
+    with knowledge.opened(source, cache) as tables:
+        heard = ask(f"gemm on {said}", knowledge.listing.lexicon(tables)).concepts
+    assert [name for token, (name, _) in heard.items() if token[1] == "a"] == [arch]
+
+
+@pytest.mark.parametrize("bad", ["value", "arch"])
+def test_a_digest_of_monstrous_numbers_is_no_crash(source: knowledge.Source, tmp_path: Path, bad: str) -> None:
+    """Breaks when a number that no float holds, or an architecture of thousands of digits, ends in a traceback."""
+    group = {"kernel": "k", "occupancy": {"x": 10**400 if bad == "value" else 1}}
+    step = {"query": {"arch": "sm_" + "9" * 5000}}
+    digest = {"format": "kernelpilot.ncu-digest", "class": "mem.smem_conflict", "groups": [group], "next_step": step}
+    (tmp_path / "d.json").write_text(json.dumps(digest))
+    code = main(["knowledge", "route", str(tmp_path / "d.json"), "--index", source.folder])
+    assert code == (1 if bad == "value" else 0)

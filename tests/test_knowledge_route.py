@@ -11,16 +11,21 @@ from typing import Any
 import msgspec
 import pytest
 
-from kernelpilot_helpers import knowledge, ledger
+from kernelpilot_helpers import knowledge, ledger, proc
 from kernelpilot_helpers.__main__ import main
+from kernelpilot_helpers.cli import common
 from kernelpilot_helpers.errors import BadRecord, Refused
-from kernelpilot_helpers.knowledge.route import judged
+from kernelpilot_helpers.executors.fake import FakeLab
+from kernelpilot_helpers.knowledge.route import judged, stop_of
+from kernelpilot_helpers.referee import workspace
 from tests.knowledge_made import ROOT, fact, index
 
 DIGESTS: dict[str, Any] = json.loads((ROOT / "tests/test_knowledge_digests.json").read_text())
 ROWS = [
     fact(1, words=["swizzle"], diff_terms={"swizzle": 9}, symbols=["gemm_kernel"]),
-    fact(2, words=["fix"], select={"tier": "P"}),
+    fact(2, words=["fix", "swizzle"], select={"tier": "P"}),
+    fact(5, words=["fix", "mask"], select={"tier": "P"}, merged_at="2025-09-01T00:00:00Z"),
+    fact(6, words=["fix", "tail"], select={"tier": "P"}, diff_terms={"fast-math": 9, "swizzle": 2}),
     fact(3, words=["persistent"], diff_terms={"persistent": 9, "tile-scheduler": 4}),
     fact(4, words=["clc"], diff_terms={"clc": 9}, archs=["sm100"]),
 ]
@@ -38,28 +43,32 @@ def led(folder: Path, name: str, **changes: Any) -> tuple[knowledge.Case, knowle
         return case, knowledge.route(tables, case, 5)
 
 
-def test_the_table_is_sound() -> None:
+def test_the_table_is_sound(folder: Path) -> None:
     """Breaks when a rule names an unknown mechanism, repeats a name, holds no condition, or one nobody can read."""
     table = knowledge.rules()
-    vocabulary = knowledge.load(knowledge.read()).vocabulary
-    assert 25 <= len(table) <= 30
+    vocabulary = knowledge.load(knowledge.read(folder)).vocabulary
+    assert len([rule for rule in table if not (rule.family or rule.dtype)]) >= 30
     assert len({rule.name for rule in table}) == len(table)
     silent = knowledge.Case(class_name="", kernel="", capability=0, families=(), dtypes=(), values={}, metrics={})
     for rule in table:
         assert rule.tokens and set(rule.tokens) <= set(vocabulary.mechanisms), rule.name
-        assert rule.when and rule.refute and rule.classes, rule.name
-        assert judged(msgspec.structs.replace(rule, classes=("",)), silent) == (("class ",), ""), rule.name
+        assert (rule.when or rule.guard) and rule.refute and rule.classes, rule.name
+        assert rule.alone or not rule.not_for, rule.name
+        about = {"families": rule.family, "dtypes": rule.dtype, "values": {}}
+        case = msgspec.structs.replace(silent, **about)
+        spoken = ((), "") if rule.measured else (("class ",), "")
+        assert judged(msgspec.structs.replace(rule, classes=("",)), case) == spoken, rule.name
 
 
 @pytest.mark.parametrize(
     ("digest", "first", "why"),
     [
-        ("smem_conflict", "smem-swizzle", "= 0.9687 (>= 0.2)"),
-        ("reg_spill", "fewer-registers", "= 0.9832 (>= 0.02)"),
+        ("smem_conflict", "smem-swizzle", "= 0.9687 (>= 0.1)"),
+        ("reg_spill", "spill-bound", "= 0.9832 (>= 0.05)"),
         ("low_occupancy", "fit-more-blocks", "occ.theoretical = 1.562 (< 40)"),
-        ("tail_wave", "even-tiles", "sm__cycles_active.max / sm__cycles_active.avg = 6.021 (>= 1.15)"),
+        ("tail_wave", "even-tiles", "sm__cycles_active.max / sm__cycles_active.avg = 6.021 (>= 1.2)"),
         ("tiny_launch", "fuse-or-chain-small", "duration_us = 3.296 (< 20)"),
-        ("copy_vec4", "fewer-bytes", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed = 82.6 (>= 70)"),
+        ("copy_vec4", "fewer-bytes", "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed = 82.6 (>= 60)"),
         ("fma_bound", "packed-arithmetic", "class exec.pipe_bound:fma"),
     ],
 )
@@ -77,6 +86,7 @@ def test_records_add_the_mechanism_and_fixes_of_the_same_file_stand_by(folder: P
     best = found.routes[0]
     assert {"a/b#1", "deepseek-ai/DeepGEMM#86"} <= {item.record.id for item in best.evidence}
     assert all(item.lines for item in best.evidence)
+    assert best.evidence[0].record.techniques == ("smem-swizzle",)
     assert [record.id for record in best.pitfalls] == ["a/b#2"]
 
 
@@ -101,7 +111,7 @@ def test_metrics_alone_speak_only_when_measured() -> None:
     )
     assert judged(rule, case) == ((), "")
     measured = msgspec.structs.replace(case, values={"excess_share": 0.5})
-    assert judged(rule, measured) == (("excess_share = 0.5 (>= 0.15)",), "")
+    assert judged(rule, measured) == (("excess_share = 0.5 (>= 0.3)",), "")
 
 
 def test_what_is_no_digest_is_refused(folder: Path) -> None:
@@ -120,13 +130,72 @@ def test_the_route_command(folder: Path, tmp_path: Path, capsys: pytest.CaptureF
     path.write_text(json.dumps(DIGESTS["smem_conflict"]))
     assert main(["knowledge", "route", str(path), "--index", str(folder), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert list(said) == ["class", "kernel", "arch", "families", "dtypes", "routes", "rejected"]
+    assert list(said) == ["class", "kernel", "arch", "families", "dtypes", "stop", "routes", "pages", "rejected"]
+    assert said["stop"] == ""
     assert (said["class"], said["arch"]) == ("mem.smem_conflict", "sm90")
-    keys = ["rule", "technique", "why", "mechanisms", "records", "pitfalls", "refute"]
+    keys = ["rule", "technique", "page", "why", "mechanisms", "records", "pitfalls", "refute"]
     assert list(said["routes"][0]) == keys
     assert main(["knowledge", "route", str(path), "--index", str(folder)]) == 0
     page = capsys.readouterr().out
     assert "a/b#1  csrc/x.cu:gemm_kernel  adds swizzle 9" in page and "refuted when:" in page
+    assert "  page: techniques/smem-swizzle.md" in page
+    assert "  fix in the same file: a/b#2  " in page
+
+
+def test_a_stop_is_said_first(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Breaks when a kernel at its limit is sent to tuning, or what changes its work is not told apart from that."""
+    path = tmp_path / "digest.json"
+    step = {**DIGESTS["copy_vec4"]["next_step"], "what": "Stop here."}
+    path.write_text(json.dumps({**DIGESTS["copy_vec4"], "next_step": step}))
+    assert main(["knowledge", "route", str(path), "--index", str(folder)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "[stop] Stop here."
+    assert next(line for line in lines[1:] if not line.startswith("  ")).startswith("beyond the stop: fewer bytes")
+    assert main(["knowledge", "route", str(path), "--index", str(folder), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["stop"], [item["rule"] for item in said["routes"]]) == ("Stop here.", ["fewer-bytes"])
+
+
+def test_only_a_step_that_stops_is_a_stop() -> None:
+    """Breaks when an edit is taken for a stop, or a kernel at its limit for one to tune."""
+    assert stop_of(b'{"class": "lat.barrier", "next_step": {"kind": "edit", "what": "Do."}}') == ""
+    assert stop_of(b'{"class": "mem.dram_bw", "next_step": {"kind": "stop", "what": "Stop."}}') == "Stop."
+    assert stop_of(b'{"class": "none.at_limit"}').startswith("Stop")
+    with pytest.raises(BadRecord, match="is no digest"):
+        stop_of(b"[]")
+
+
+def test_a_metric_is_named_once_and_a_guard_not_at_all() -> None:
+    """Breaks when a reason repeats a counter, or a condition that only keeps a rule from speaking is told as one."""
+    (rule,) = (rule for rule in knowledge.rules() if rule.name == "warp-reduce")
+    rule = msgspec.structs.replace(rule, when=("tensor >= 20", "tensor < 80"), guard=("waves < 9",), unless=())
+    case = knowledge.Case(
+        class_name="lat.barrier",
+        kernel="k",
+        capability=90,
+        families=(),
+        dtypes=(),
+        values={"tensor": 50.0, "waves": 3.0},
+        metrics={},
+    )
+    assert judged(rule, case) == (("class lat.barrier", "tensor = 50 (>= 20 and < 80)"), "")
+    assert judged(rule, msgspec.structs.replace(case, values={"tensor": 50.0, "waves": 9.0})) == ((), "")
+
+
+def test_a_class_that_a_technique_does_not_help_is_left_alone() -> None:
+    """Breaks when metrics alone send a kernel to what the page of its class says does not help."""
+    (rule,) = (rule for rule in knowledge.rules() if rule.name == "even-tiles")
+    case = knowledge.Case(
+        class_name="lat.icache",
+        kernel="k",
+        capability=90,
+        families=(),
+        dtypes=(),
+        values={"imbalance": 1.4, "waves": 0.4},
+        metrics={},
+    )
+    assert judged(rule, case)[0] == ("imbalance = 1.4 (>= 1.2)",)
+    assert judged(rule, msgspec.structs.replace(case, class_name="launch.grid_small")) == ((), "")
 
 
 @pytest.fixture
@@ -169,31 +238,54 @@ def test_open_shows_the_change_or_the_link(
     assert "does not hold commit" in capsys.readouterr().err
 
 
-def test_read_sources_are_noted_with_their_hash_and_not_handed_out_again(
+def said(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    return json.loads(capsys.readouterr().out)  # type: ignore[no-any-return]
+
+
+def test_what_was_read_in_a_scaffolded_repo_is_not_handed_out_again(
     clone: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Breaks when a source counts as read without its bytes, or is handed out twice."""
-    repo, sha = clone
+    """Breaks when a source counts as read without its bytes, is handed out twice, or is noted twice for no reason."""
+    source, sha = clone
     where = ["--index", str(index(tmp_path / "i", [fact(7, sha=sha), fact(8)]))]
-    noted: list[ledger.Idea] = []
-
-    def add_idea(start: Path, idea: ledger.Idea, clock: object) -> ledger.Idea:
-        noted.append(ledger.append_idea(start, idea))
-        return noted[-1]
-
-    monkeypatch.setattr("kernelpilot_helpers.referee.ledgers.add_idea", add_idea)
     monkeypatch.delenv("KERNELPILOT_CLONES", raising=False)
     work = tmp_path / "work"
-    (work / "artifacts").mkdir(parents=True)
-    argv = ["knowledge", "mark-read", "b#7", "--hypothesis", "wider loads", "--into", str(work), *where]
-    assert main(argv) == 1
+    assert main(["scaffold", str(work), "--task", "t"]) == 0
+    capsys.readouterr()
+    unread = ["knowledge", "next", "--repo", "b", "--json", "--seen", str(work / ledger.IDEAS_PATH), *where]
+    mark = ["knowledge", "mark-read", "b#7", "--hypothesis", "wider loads", "--into", str(work), *where]
+    assert main(mark) == 1
     assert "nothing shows what was read" in capsys.readouterr().err
-    assert main([*argv, "--clone", str(repo)]) == 0
+    mark += ["--clone", str(source)]
+    assert main([*mark, "--json"]) == 0
+    noted = said(capsys)
     hashed = hashlib.sha256(b"int b;\n").hexdigest()
-    assert noted[0].opened == (f"csrc/x.cu sha256:{hashed}",)
-    assert (noted[0].repo, noted[0].commit, noted[0].path, noted[0].pr) == ("a/b", sha, "csrc/x.cu", "7")
-    assert main([*argv, "--clone", str(repo)]) == 1
+    assert noted["opened"] == [f"csrc/x.cu sha256:{hashed}"]
+    (idea,) = ledger.load_ideas(work)
+    assert (idea.key, idea.repo, idea.commit, idea.path, idea.pr) == (noted["key"], "a/b", sha, "csrc/x.cu", "7")
+    assert not proc.dirty(work)
+    assert noted["key"] in (work / ledger.SOURCE_IDEAS_PATH).read_text()
+    assert main(unread) == 0
+    left = said(capsys)
+    assert ([record["id"] for record in left["records"]], left["seen"]) == (["a/b#8"], 2)
+    assert main(mark) == 1
     assert "was read already" in capsys.readouterr().err
-    seen = ["--seen", str(work / ledger.IDEAS_PATH)]
-    assert main(["knowledge", "next", "--repo", "b", "--json", *seen, *where]) == 0
-    assert [record["id"] for record in json.loads(capsys.readouterr().out)["records"]] == ["a/b#8"]
+    assert main([*mark, "--reread-reason", "the epilogue this time"]) == 0
+    assert [again.reread_reason for again in ledger.load_ideas(work)] == ["", "the epilogue this time"]
+
+
+def test_a_source_that_was_marked_read_may_be_cited(
+    clone: tuple[Path, str],
+    repo: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Breaks when the key that mark-read prints is not the one that an attempt takes."""
+    source, sha = clone
+    monkeypatch.setattr(common, "local_lab", lambda _: FakeLab())
+    mark = ["knowledge", "mark-read", "b#7", "--hypothesis", "wider loads", "--into", str(repo), "--clone", str(source)]
+    assert main([*mark, "--index", str(index(tmp_path / "i", [fact(7, sha=sha)]))]) == 0
+    key = capsys.readouterr().out.strip()
+    assert main(["attempt", "fused", "-m", "wider loads", "--source", key, "--repo", str(repo)]) == 0
+    assert workspace.open_repo(repo).rows[-1].motivation.source_keys == (key,)

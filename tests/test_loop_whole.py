@@ -62,6 +62,9 @@ class World:
         self.final = ""
         self.courses: list[tuple[int, str]] = []
         """(round, course) at each Stop."""
+        self.ideas: list[ledger.Idea] = []
+        self.held: dict[str, int] = {}
+        self.cites: tuple[str, ...] = ()
 
     def attempt(self, n: int, speedup: float, round_: int) -> None:
         """One candidate, judged."""
@@ -74,6 +77,7 @@ class World:
             label, tree=tree, commit=commit(2 * n), round=round_, at_head=commit(2 * n), verdict=verdict, gain=at,
             vs_baseline=at, status="selected" if better else "rejected",
             confirmed_by=f"{label}.2" if better else None,
+            motivation=ledger.Motivation(kind="benchmark", text="t", source_keys=self.cites),
         )  # fmt: skip
         self.rows.append(row)
         for run, role in ((f"{label}.1", "main"), (f"{label}.2", "confirm")):
@@ -98,6 +102,15 @@ class World:
         self.head = commit(10_000 + n)
         self.commits.append(CommitFacts(commit=self.head, paths=("artifacts/lineage.jsonl",), subject="decision"))
 
+    def read(self, n: int) -> None:
+        """As many new sources as a wider search wants, each noted and committed; the next attempt cites one."""
+        made = [facts.source(f"{n}-{ix}.cu", facts.SAID[ix % 5]) for ix in range(POLICY.research_sources)]
+        self.ideas += made
+        self.cites = (made[0].key,)
+        self.head = commit(20_000 + n)
+        self.held[self.head] = len(self.ideas)
+        self.commits.append(CommitFacts(commit=self.head, paths=(ledger.IDEAS_PATH,), subject="sources"))
+
     def finish(self, text: str) -> None:
         """FINAL.md, committed."""
         self.final, self.head = text, commit(9_999)
@@ -113,13 +126,15 @@ class World:
         git = replace(
             facts.GIT, head=self.head, commits=tuple(self.commits), current_tree=best.tree, row_trees=trees,
             head_variants=held, variants=held, tracked=facts.GIT.tracked | {FINAL_PATH},
+            ideas_held=self.held,
         )  # fmt: skip
         loop = replace(facts.LOOP, phase=phase, round=round_, stops=tuple(self.stops))
         files = {f"src/{facts.TASK}/current": f"{name}\n", **facts.DIGEST} | (
             {FINAL_PATH: self.final} if self.final else {}
         )
         return facts.evidence(
-            rows=tuple(self.rows), runs=self.runs, git=git, loop=loop, files=files, tuning=self.tuning
+            rows=tuple(self.rows), runs=self.runs, git=git, loop=loop, files=files, tuning=self.tuning,
+            ideas=tuple(self.ideas),
         )  # fmt: skip
 
 
@@ -138,7 +153,8 @@ def check(said: gate.Report) -> Check:
 def play(folder: Path, *, reached_at: int) -> tuple[sim.Tape, World]:
     """Rounds until the loop ends; from ``reached_at`` on the candidate is 1.5 times as fast as the baseline.
 
-    A Stop that the gate holds up for want of a decision is answered by one, and made again in the same round.
+    A Stop that the gate holds up for want of a decision is answered by one, and made again in the same round; where
+    it sees a wider search coming, the sources are read before the next attempt.
     """
     tape, world = sim.Tape(folder), World()
     tape.put(sim.setup(base_commit=facts.BASE), facts.BASE)
@@ -161,6 +177,8 @@ def play(folder: Path, *, reached_at: int) -> tuple[sim.Tape, World]:
             assert (held.rule, tape.state.phase, tape.state.round, said.passed) == ("30", phase, round_, False)
             world.decide(n, round_, held.fix)
             said = stop(tape, world)
+        if said.course.kind == "widen" and said.course.have < said.course.want:
+            world.read(n)
         assert n < 100 and said.passed, said.findings
     return tape, world
 

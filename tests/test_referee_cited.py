@@ -6,8 +6,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from kernelpilot_helpers import ledger, proc, records
+from kernelpilot_helpers.cli import ledger_command
 from kernelpilot_helpers.errors import Refused
 from kernelpilot_helpers.executors.fake import FakeLab
 from kernelpilot_helpers.ledger import Idea, Motivation, citations
@@ -38,6 +40,17 @@ def refused(repo: Path, asked: attempts.Request) -> Refused:
 def noted(repo: Path) -> str:
     idea = Idea(repo="a/b", commit="1" * 40, path="p.cu", hypothesis="h", at="2026-11-30T08:00:00Z")
     return ledgers.add_idea(repo, idea, clock).key
+
+
+def test_a_hash_is_recorded_and_not_typed(repo: Path) -> None:
+    """Breaks when `ledger idea` takes a sha256 that only the tool may write, which rule 19 would count."""
+    said = [
+        "idea", "--source-repo", "a/b", "--commit", "1" * 40, "--path", "p.cu", "--hypothesis", "x",
+        "--opened", f"p.cu sha256:{'0' * 64}", "--repo", str(repo),
+    ]  # fmt: skip
+    done = CliRunner().invoke(ledger_command.command, said)
+    assert done.exit_code == 2 and "mark-read" in done.output
+    assert not (repo / ledger.IDEAS_PATH).exists() or "sha256:" not in (repo / ledger.IDEAS_PATH).read_text()
 
 
 def test_a_source_that_nobody_noted_is_refused_before_measuring(repo: Path) -> None:

@@ -90,6 +90,8 @@ class Policy:
     plateau_rounds: int = 4
     """Weak rounds in a row after which the round ends only with a decision: stop, pivot, or go on and why."""
     research_sources: int = 50
+    research_code_share: float = 0.5
+    """More than this share of them is code, and that comes first: prose before it does not count."""
     same_band: float = 0.01
     """SAME: both one-sided tests inside +- this."""
     profile_band: float = 0.02

@@ -123,10 +123,17 @@ def git_out(repo: Path, *args: str) -> str:
 
 
 def cache_dir(environ: Mapping[str, str] | None = None) -> Path:
-    """``${XDG_CACHE_HOME:-~/.cache}/kernelpilot``; it need not exist."""
+    """``${XDG_CACHE_HOME:-~/.cache}/kernelpilot``; it need not exist.
+
+    Raises ToolMissing where neither variable is set and the machine knows no home of this user.
+    """
     environ = os.environ if environ is None else environ
     base = environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path(environ.get("HOME") or Path.home()) / ".cache") / "kernelpilot"
+    try:
+        return (Path(base) if base else Path(environ.get("HOME") or Path.home()) / ".cache") / "kernelpilot"
+    except RuntimeError:
+        fix = "export XDG_CACHE_HOME=DIR  # a folder that you may write"
+        raise ToolMissing("no home directory is known for this user", fix=fix) from None
 
 
 def head(repo: Path) -> str | None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
-from mining import facets, paths, spans, tiers, tokens
+from mining import archs, facets, paths, spans, tiers, tokens
 from mining.facts import Facts, File
 from mining.patch import FileDiff
 from mining.repos import Source
@@ -49,6 +49,8 @@ class Hit(msgspec.Struct, kw_only=True):
     diff: FileDiff
     kind: str
     spans: tuple[spans.Span, ...]
+    text: str = ""
+    """The file after the change, where it could be read."""
     host: bool = False
     """No device code in the file: only lines that name a mechanism make it count."""
     reached: bool = False
@@ -95,7 +97,7 @@ def _hit(diff: FileDiff, source: Source, read: Reader, gone: Counter[str]) -> Hi
     if text is not None and kind != "compiler":
         found = spans.python_spans(text) if diff.path.endswith(".py") else spans.cpp_spans(text)
     host = kind == "cuda" and paths.is_host(diff.path, shown.encode(), source)
-    hit = Hit(diff=diff, kind=kind, spans=found, host=host)
+    hit = Hit(diff=diff, kind=kind, spans=found, text=text or "", host=host)
     _place(hit, gone)
     return hit
 
@@ -172,19 +174,22 @@ def _record(change: Change, source: Source, hits: list[Hit]) -> Facts:
     kernel_paths = [hit.diff.path for hit in hits]
     lines = [text for hit in hits for text in counted(hit)]
     said = change.said
-    named = {"arch": said.archs, "dtype": said.dtypes, "family": said.families}
-    tally = facets.tally(paths=kernel_paths, symbols=(*symbols, *context), lines=lines, named=named)
+    tally = facets.tally(
+        paths=kernel_paths, kernels=symbols, context=context, lines=lines, algorithms=said.algorithms,
+        named={"dtype": said.dtypes, "family": said.families},
+    )  # fmt: skip
+    found = _archs(said, hits, symbols, context, terms)
     kernel_lines = sum(inside for hit in hits for _, inside in hit.lines)
     benches = _of(change, paths.is_bench)
     choice = tiers.choose(_weight(change, hits, terms, kernel_lines, len(benches)))
-    archs = tally.values("arch", facets.LINES_FOR_ARCH)
     dtypes = tally.values("dtype", facets.LINES_FOR_DTYPE)
     families = tally.values("family", 1)
     if any(hit.kind == "compiler" for hit in hits):
         families = tuple(sorted({*families, "compiler"}))
     kinds = tuple(sorted({hit.kind for hit in hits}))
-    chosen = {*(f"arch:{v}" for v in archs), *(f"dtype:{v}" for v in dtypes), *(f"family:{v}" for v in families)}
-    evidence = {key: tally.seen[key] for key in sorted(chosen) if key in tally.seen}
+    chosen = {*(f"dtype:{v}" for v in dtypes), *(f"family:{v}" for v in families)}
+    evidence = {f"arch:{arch}": found[arch] for arch in sorted(found)}
+    evidence |= {key: tally.seen[key] for key in sorted(chosen) if key in tally.seen}
     for kind in kinds:
         evidence[f"dsl:{kind}"] = {"files": sum(hit.kind == kind for hit in hits)}
     return Facts(
@@ -197,8 +202,8 @@ def _record(change: Change, source: Source, hits: list[Hit]) -> Facts:
         tier=choice.tier,
         why=choice.why,
         score=choice.score,
-        label=_label(kinds, families, archs, dtypes, terms, symbols or context),
-        archs=archs,
+        label=_label(kinds, families, tuple(found), dtypes, terms, symbols or context),
+        archs=tuple(found),
         dtypes=dtypes,
         families=families,
         kinds=kinds,
@@ -219,6 +224,23 @@ def _record(change: Change, source: Source, hits: list[Hit]) -> Facts:
         claims=said.claims,
         words=said.words,
     )
+
+
+def _archs(
+    said: Said, hits: list[Hit], symbols: tuple[str, ...], context: tuple[str, ...], terms: Mapping[str, int]
+) -> dict[str, dict[str, int]]:
+    """Architectures, each with what says so."""
+    seen = archs.Said()
+    seen.add(said.archs, "title")
+    for hit in hits:
+        seen.add(archs.named(hit.diff.path), "paths")
+        for text in counted(hit):
+            seen.line(text)
+    for name in symbols:
+        seen.add(archs.named(name), "symbols")
+    for name in context:
+        seen.add(archs.named(name), "around")
+    return seen.conclude(terms, (hit.text for hit in hits if hit.symbols and hit.kind != "compiler"))
 
 
 def _weight(change: Change, hits: list[Hit], terms: Mapping[str, int], kernel_lines: int, benches: int) -> tiers.Weight:
@@ -266,11 +288,11 @@ def _files(change: Change, kernel_paths: list[str]) -> tuple[File, ...]:
 
 
 def _label(
-    kinds: tuple[str, ...], families: tuple[str, ...], archs: tuple[str, ...], dtypes: tuple[str, ...],
+    kinds: tuple[str, ...], families: tuple[str, ...], targets: tuple[str, ...], dtypes: tuple[str, ...],
     terms: Mapping[str, int], names: tuple[str, ...],
 ) -> str:  # fmt: skip
     """``triton gemm, fp8, sm90: tma 12, swizzle 3; in _matmul``."""
     what = " ".join(["/".join(kinds), "/".join(families[:3]) or "kernel"])
-    head = ", ".join([what, *(["/".join(dtypes[:3])] if dtypes else []), *(["/".join(archs[:3])] if archs else [])])
+    head = ", ".join([what, *(["/".join(dtypes[:3])] if dtypes else []), *(["/".join(targets[:3])] if targets else [])])
     means = ", ".join(f"{name} {lines}" for name, lines in list(terms.items())[:5]) or "no mechanism named"
     return f"{head}: {means}{f'; in {names[0]}' if names else ''}"[:240]

@@ -6,7 +6,7 @@ import msgspec
 
 from kernelpilot_helpers.records import Owner
 
-RULES = 2
+RULES = 3
 """Counts up when the same commit may give other facts; a cursor of other rules starts anew."""
 
 

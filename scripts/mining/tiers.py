@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from mining import tokens
 from mining.said import Said
 
 WEAK = frozenset(
@@ -33,6 +34,7 @@ WEAK = frozenset(
 """Mechanisms that any kernel of a kind holds: they say what it computes more than how it is made fast."""
 HEAVY = 5
 FILES_OF_A_DUMP = 60
+LINES_FOR_SOFT = 20
 
 
 class Weight(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,17 +86,18 @@ def _barred(weight: Weight) -> str:
         return "other-hardware"
     if weight.said.chore:
         return "ci-docs-build"
+    if weight.said.off and not (weight.said.fix or weight.said.speed):
+        return "switched-off"
     return "no-kernel-change" if weight.knet == 0 else ""
 
 
 def _tier(weight: Weight) -> tuple[str, str]:
     said, terms = weight.said, weight.terms
-    touched = weight.kernel_lines > 0 or (weight.knet >= 3 and bool(terms))
     if said.fix and not said.slow:
         return _fix(weight)
     if not terms and not weight.kernel_lines:
         return "", "no-mechanism"
-    if said.speed and touched and not (said.refactor and not terms):
+    if said.speed and _touched(weight) and not (said.refactor and not terms):
         return "A", "perf-title"
     if said.refactor:
         return "", "refactor"
@@ -105,8 +108,21 @@ def _tier(weight: Weight) -> tuple[str, str]:
     return _mute(weight)
 
 
+def _touched(weight: Weight) -> bool:
+    """Whether enough of a kernel changed for the title to be of it.
+
+    Words that are used of logs and bindings too need a mechanism inside a kernel or chosen at its launch, or 20 lines.
+    """
+    if not weight.said.soft:
+        return weight.kernel_lines > 0 or (weight.knet >= 3 and bool(weight.terms))
+    inside = bool(weight.kernel_lines or weight.compiler_only or weight.terms.keys() & tokens.LAUNCH)
+    return weight.kernel_lines >= LINES_FOR_SOFT or (inside and bool(weight.terms) and weight.knet >= 3)
+
+
 def _fix(weight: Weight) -> tuple[str, str]:
-    """A fix in device code is a pitfall; one of a host's choice may still be an optimization."""
+    """A fix in device code is a pitfall, unless of an example; one of a host's choice may still be an optimization."""
+    if weight.said.example:
+        return "", "weak"
     if weight.kernel_lines > 0 or (weight.compiler_only and weight.terms):
         return "P", "pitfall"
     if weight.said.speed and weight.terms:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mining import diff_facts, facets, patch, said, spans, tiers, title, tokens
+from mining import archs, diff_facts, facets, patch, said, spans, tiers, title, tokens
 from mining.repos import Source
 
 HTTP_FIX = """import triton
@@ -123,15 +123,88 @@ def test_claims_are_figures_with_units() -> None:
     assert title.claims("", body) == ("1.16x", "28%", "1550TFLOPS")
 
 
+def archs_of(**texts: list[str]) -> dict[str, dict[str, int]]:
+    """What ``archs`` concludes of title, paths, kernels, functions around, lines, and texts of files."""
+    seen = archs.Said()
+    for where in ("title", "paths", "symbols", "around"):
+        for text in texts.get(where, []):
+            seen.add(archs.named(text), where)
+    lines = texts.get("lines", [])
+    for line in lines:
+        seen.line(line)
+    return seen.conclude(tokens.count(lines), texts.get("texts", []))
+
+
 def test_architecture_is_never_a_default() -> None:
     """Breaks when nothing said becomes something, or one comparing line is enough."""
-    none = facets.tally(paths=["csrc/softmax.cu"], symbols=["softmax"], named={}, lines=["if (sm == 90)"])
-    assert none.values("arch", 2) == ()
-    named = {"arch": said.read("for Hopper", "").archs}
-    some = facets.tally(paths=["a/sm100_fp8_gemm.cuh"], symbols=(), named=named, lines=["__CUDA_ARCH__ >= 800"] * 2)
-    assert some.values("arch", 2) == ("sm80", "sm90", "sm100")
-    assert some.seen["arch:sm80"] == {"lines": 2} and some.seen["arch:sm100"] == {"paths": 1}
-    assert some.values("dtype", 2) == ("fp8",)
+    assert archs_of(paths=["csrc/softmax.cu"], symbols=["softmax"], lines=["if (sm == 90)", "arch::Sm90{}"]) == {}
+    found = archs_of(title=["for Hopper"], paths=["a/sm100_fp8_gemm.cuh"], lines=["arch::Sm103 x;"] * 2)
+    assert found == {"sm90": {"title": 1}, "sm100": {"paths": 1}, "sm103": {"lines": 2}}
+
+
+@pytest.mark.parametrize(("texts", "found"), [
+    ({"lines": ["#if __CUDA_ARCH__ >= 700", "#if __CUDA_ARCH__ >= 900", "#if __CUDA_ARCH__ < 530"] * 2}, []),
+    ({"lines": ["NV_IF_TARGET(NV_PROVIDES_SM_90, (x();))"] * 3}, []),
+    ({"lines": ["#if __CUDA_ARCH__ >= 1000"] * 2}, ["sm100"]),
+    ({"lines": ["#if __CUDA_ARCH__ == 890"] * 2}, ["sm89"]),
+    ({"lines": ["f<cutlass::arch::Sm90>();"] * 2}, ["sm90"]),
+    ({"lines": ["SM75_U16x8_LDSM_T{}", "SM80_CP_ASYNC_CACHEALWAYS<T>{}"] * 2}, ["sm80"]),
+    ({"lines": ["SM90_TMA_LOAD{}", "namespace x::sm90;"] * 3, "paths": ["csrc/sm100/fwd.cu"]}, ["sm100"]),
+    ({"around": ["sm89_dispatch"], "paths": ["gemm/fp8_sm90.cuh"]}, ["sm90"]),
+    ({"around": ["sm100_dispatch"], "paths": ["gemm/fp8_sm90.cuh"]}, ["sm90"]),
+    ({"around": ["fmha_sm90_dispatch"]}, ["sm90"]),
+    ({"symbols": ["GemmSm100.kernel"]}, ["sm100"]),
+    ({"lines": ["wgmma_fence();"] * 2}, ["sm90"]),
+    ({"lines": ["clusterlaunchcontrol.try_cancel"] * 2}, ["sm100"]),
+    ({"lines": ["tmem_load(x);"] * 2, "paths": ["gemm_sm120.cuh"]}, ["sm120"]),
+    ({"texts": ["warpgroup_arrive();\nwarpgroup_wait<0>();"]}, ["sm90"]),
+    ({"texts": ["warpgroup_arrive();\nwarpgroup_wait<0>();", "tcgen05.ld tmem"]}, []),
+])  # fmt: skip
+def test_what_counts_for_an_architecture(texts: dict[str, list[str]], found: list[str]) -> None:
+    """Breaks when a bound or an old instruction names a target, or an instruction of one generation does not."""
+    assert list(archs_of(**texts)) == found
+
+
+@pytest.mark.parametrize(("paths", "title_says", "lines", "dtypes"), [
+    (["w8a8/scaled_mm_fp8.cuh"], "Swap AB", [], ("fp8",)),
+    (["w8a8/scaled_mm.cuh"], "Swap AB", [], ("int8",)),
+    (["w8a8/int8/fp8.cuh"], "", [], ("fp8", "int8")),
+    (["a.cu"], "int4 packed gemm", ["int4 v = load();"] * 2, ("int4",)),
+    (["a.cu"], "", ["const int8_t lane = threadIdx.x & 31;", "uint8_t x; int4 y;"] * 2, ()),
+    (["a.cu"], "", ["load<int8_t>(x);"] * 2, ("int8",)),
+    (["a.cu"], "", ["tl.int8"] * 2, ("int8",)),
+])  # fmt: skip
+def test_what_counts_for_a_dtype(paths: list[str], title_says: str, lines: list[str], dtypes: tuple[str, ...]) -> None:
+    """Breaks when a folder called w8a8 makes fp8 work int8, or a byte or a vector is a number format."""
+    named = {"dtype": said.read(title_says, "").dtypes}
+    found = facets.tally(paths=paths, kernels=(), context=(), lines=lines, named=named)
+    assert found.values("dtype", facets.LINES_FOR_DTYPE) == dtypes
+
+
+@pytest.mark.parametrize(("paths", "kernels", "title_says", "families"), [
+    (["attention/mla.cuh"], ["logits_mask"], "", ("attention", "mla")),
+    (["lib/Transforms/OptimizePartitionWarps.cpp"], ["pipeline"], "Reduce register pressure", ()),
+    (["attention/cascade.cuh"], ["merge_states_reduce"], "", ("attention",)),
+    (["a/sums.cu"], ["row_reduce_kernel"], "", ("scan-sort-reduce",)),
+    (["a/fused.cu"], ["fmha_reduction_kernel"], "", ("attention",)),
+    (["src/op/reduce.h"], [], "", ("scan-sort-reduce",)),
+    (["csrc/custom_all_reduce.cu"], [], "", ("comm",)),
+    (["cub/device/dispatch_rle.cuh"], ["head_flag_decode_t.Kernel"], "", ()),
+    (["cub/device/dispatch_transform.cuh"], [], "", ("scan-sort-reduce",)),
+    (["cub/device/dispatch_x.cuh"], [], "Tune transform", ("scan-sort-reduce",)),
+    (["a/moe_topk.cu"], [], "", ("moe",)),
+    (["a/topk.cu"], [], "", ("sampling",)),
+    (["attention/decode.cuh"], [], "", ("attention",)),
+])  # fmt: skip
+def test_what_counts_for_a_family(
+    paths: list[str], kernels: list[str], title_says: str, families: tuple[str, ...]
+) -> None:
+    """Breaks when a word that any kernel may use makes a family."""
+    name = said.read(title_says, "")
+    found = facets.tally(
+        paths=paths, kernels=kernels, context=(), lines=(), named={"family": name.families}, algorithms=name.algorithms
+    )
+    assert found.values("family", 1) == families
 
 
 def change_of(
@@ -187,6 +260,16 @@ def test_launch_choices_count_beside_kernels() -> None:
     ("Remove redundant exponentials", {}, "A", "perf-title"),
     ("Removes the unnecessary barrier", {}, "A", "perf-title"),
     ("Some words", {"tma": 1}, "", "weak"),
+    ("Fixed size segmented reduce", {"tma": 1}, "", "weak"),
+    ("Fix TMA example", {"tma": 1}, "", "weak"),
+    ("fix: [Fmha] revert an optimization that hangs", {"tma": 1}, "", "revert"),
+    ("Cutlass MLA: Disable split kv due to a bug elsewhere", {"split-kv": 1}, "P", "pitfall"),
+    ("Disable split kv due to https://github.com/o/r/issues/2", {"split-kv": 1}, "", "switched-off"),
+    ("Implement the new tuning API for scan", {"scan": 9}, "", "refactor"),
+    ("Fix layout of V", {"tma": 1}, "P", "pitfall"),
+    ("Fix race in the TMA example", {"tma": 1}, "P", "pitfall"),
+    ("Use ruff instead of yapf for formatting", {"tma": 1}, "", "ci-docs-build"),
+    ("Improve performance regression testing", {"num_stages": 1}, "", "ci-docs-build"),
 ])  # fmt: skip
 def test_tiers(name: str, terms: dict[str, int], tier: str, why: str) -> None:
     """Breaks when a kind of change lands in another tier."""
@@ -196,6 +279,23 @@ def test_tiers(name: str, terms: dict[str, int], tier: str, why: str) -> None:
     )  # fmt: skip
     chosen = tiers.choose(weight)
     assert (chosen.tier, chosen.why) == (tier, why)
+
+
+@pytest.mark.parametrize(("name", "terms", "kernel_lines", "tier"), [
+    ("Speed up the copy", {}, 2, "A"), ("Overlap the stores", {"fp8": 4}, 0, "A"),
+    ("Improve the copy", {}, 2, ""), ("Improve scan", {}, 16, ""), ("Improve scan", {}, 66, "A"),
+    ("Registration by macros instead of bindings", {"fp8": 6, "allreduce": 4}, 0, ""),
+    ("Improve the choice", {"num_warps": 4}, 0, "A"),
+])  # fmt: skip
+def test_a_title_of_speed_needs_a_kernel_behind_it(
+    name: str, terms: dict[str, int], kernel_lines: int, tier: str
+) -> None:
+    """Breaks when a vague title over a few lines without a mechanism, or over a binding, is an optimization."""
+    weight = tiers.Weight(
+        said=said.read(name, ""), terms=terms, kernel_lines=kernel_lines, knet=20, n_files=2,
+        new_kernels=0, other_files=False, compiler_only=False, benches=0,
+    )  # fmt: skip
+    assert tiers.choose(weight).tier == tier
 
 
 def test_fragments_of_hunks_keep_line_numbers_and_end_blocks() -> None:

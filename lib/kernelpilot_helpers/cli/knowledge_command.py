@@ -1,4 +1,4 @@
-"""``kernelpilot knowledge search|show|check``, and the ones of knowledge_more."""
+"""``kernelpilot knowledge search|show|check``, and the ones of knowledge_more and knowledge_route."""
 
 from __future__ import annotations
 
@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kernelpilot_helpers.cli import common, knowledge_more
+from kernelpilot_helpers.cli import (
+    common,
+    knowledge_mark,
+    knowledge_more,
+    knowledge_next,
+    knowledge_open,
+    knowledge_route,
+)
+from kernelpilot_helpers.cli.knowledge_lines import clipped, page_hit, page_line, page_object, tier_of
 from kernelpilot_helpers.cli.knowledge_options import data_option, filter_options, filters_of, index_option, refusing
 
 if TYPE_CHECKING:
@@ -15,17 +23,13 @@ if TYPE_CHECKING:
 
 SHOWN = 5
 """Hits printed by default: an agent reads ten lines whole."""
-WIDTH = 158
-NOTHING = {
-    "near": "near words",
-    "filters": "found without",
-    "families": "no word of the index is near; name a mechanism, a symptom or a family",
-}
+LINES = 10
+"""Printed without --limit: a hit takes two, a page one."""
 
 
 @click.group("knowledge")
 def command() -> None:
-    """Facts about pull requests that made CUDA kernels faster: find one, then open its code, test and benchmark."""
+    """Facts about changes that made CUDA kernels faster: find one, then open its code, test and benchmark."""
 
 
 @command.command("search")
@@ -38,11 +42,14 @@ def command() -> None:
 def search(
     text: tuple[str, ...], limit: int | None, index: Path | None, data: Path | None, as_json: bool, **said: Any
 ) -> int:
-    """Search by identifier, mechanism or symptom. Without a hit: exit 0, and what to try instead.
+    """Search by identifier, mechanism or symptom. Without a hit: exit 0, and near words.
+
+    A page that is about just this stands first, others last.
 
     TEXT is an identifier (int8_scaled_mm, cp.async), a mechanism or a symptom (bank conflicts).
     """
     from kernelpilot_helpers import knowledge
+    from kernelpilot_helpers.knowledge import suggest
 
     asked = " ".join(text)
     if not asked.strip():
@@ -50,10 +57,17 @@ def search(
     most = limit or (10 if as_json else SHOWN)
     with refusing():
         answer = knowledge.search(knowledge.read(index, data), asked, filters_of(said), most)
-    out = {"hits": [_hit(hit) for hit in answer.hits], "suggestions": list(answer.suggestions)}
-    lines = [line for hit in answer.hits for line in _lines(hit)]
-    if not lines:
-        lines.append(f"nothing found; {NOTHING[answer.kind]}: {', '.join(answer.suggestions)}")
+    out = {
+        "hits": [_hit(hit) for hit in answer.hits],
+        "pages": [page_hit(page) for page in answer.pages],
+        "suggestions": list(answer.suggestions),
+    }
+    shown = answer.hits[: (LINES - len(answer.pages)) // 2] if answer.pages and limit is None else answer.hits
+    lines = [page_line(page) for page in answer.pages if page.first]
+    lines += [line for hit in shown for line in _lines(hit)]
+    if not shown:
+        lines.append(suggest.told(answer.kind, answer.suggestions))
+    lines += [page_line(page) for page in answer.pages if not page.first]
     common.emit(out, as_json=as_json, text="\n".join(lines))
     return 0
 
@@ -64,7 +78,7 @@ def _lines(hit: Hit) -> tuple[str, str]:
     record = hit.record
     mark = "" if record.state != "open" else "open, check before use: "
     first = next(iter(knowledge.open_first(record)), "")
-    return f"{record.id}  {mark}{record.label}"[:WIDTH], f"    {first}  {hit.why}"[:WIDTH]
+    return clipped(f"{record.id}  {mark}{record.label}"), clipped(f"    {first}  {hit.why}")
 
 
 def _hit(hit: Hit) -> dict[str, Any]:
@@ -97,15 +111,18 @@ def _hit(hit: Hit) -> dict[str, Any]:
 @data_option
 @common.json_option
 def show(record_id: str, index: Path | None, data: Path | None, as_json: bool) -> int:
-    """Print a whole record and the files to open first: code, test, benchmark before prose.
+    """Print a whole record and the files to open first, or a page.
 
-    ID is owner/name#number, name#number, owner/name@sha12, an address, or a commit.
+    ID is owner/name#number, name#number, owner/name@sha12, an address, or a commit; techniques/swap-ab is a page.
     """
     import msgspec
 
     from kernelpilot_helpers import knowledge
 
-    record = knowledge.asked(knowledge.read(index, data), lambda tables: knowledge.listing.find(tables, record_id))
+    record = knowledge.asked(knowledge.read(index, data), lambda tables: knowledge.listing.named(tables, record_id))
+    if isinstance(record, knowledge.Page):
+        common.emit(page_object(record), as_json=as_json, text=record.text.rstrip())
+        return 0
     out = {
         "record": msgspec.to_builtins(record),
         "url": knowledge.url(record),
@@ -124,7 +141,8 @@ def _page(record: Record) -> str:
         f"{record.id}  {record.label}",
         *([f"  {record.lesson}"] if record.lesson else []),
         f"  {knowledge.url(record)}",
-        f"  {when} {record.merged_at} as {record.sha}; tier {record.tier or 'none'}",
+        f"  {when} {record.merged_at} as {record.sha}",
+        f"  {tier_of(record)}",
         f"  families {', '.join(record.families)}; archs {', '.join(record.archs) or 'unknown'}",
         f"  data types {', '.join(record.dtypes) or 'unknown'}",
         f"  languages {', '.join(record.kinds)}",
@@ -133,6 +151,10 @@ def _page(record: Record) -> str:
         f"  symbols: {', '.join(record.symbols) or 'none named'}",
         f"  mechanisms (added lines): {terms or 'none counted'}",
     ]
+    if record.lesson:
+        lines.append(f"  lesson read from: {', '.join(record.read)}")
+    if record.techniques:
+        lines.append(f"  techniques: {', '.join(f'techniques/{name}' for name in record.techniques)}")
     if record.claims:
         lines.append(f"  numbers it names, not measured here: {', '.join(record.claims)}")
     return "\n".join(lines)
@@ -143,11 +165,11 @@ def _page(record: Record) -> str:
 @data_option
 @common.json_option
 def check(index: Path | None, data: Path | None, as_json: bool) -> int:
-    """Check the index: schema, ids, commits, sorted words, label and lesson; pages, links. Exit 1 on a finding."""
+    """Check facts, lessons, vocabulary and pages: schema, ids, commits, words, links. Exit 1 on a finding."""
     from kernelpilot_helpers import knowledge
 
     source = knowledge.read(index, data)
-    faults = [*knowledge.check(source), *knowledge.check_pages(index or knowledge.bundle_folder())]
+    faults = [*knowledge.check(source), *knowledge.check_pages(source)]
     count = 0 if faults else len(knowledge.load(source).records)
     out = {
         "pass": not faults,
@@ -159,5 +181,13 @@ def check(index: Path | None, data: Path | None, as_json: bool) -> int:
     return 1 if faults else 0
 
 
-for _more in knowledge_more.COMMANDS:
+for _more in (
+    knowledge_more.term,
+    knowledge_more.facets,
+    knowledge_more.like,
+    knowledge_next.next_,
+    knowledge_open.open_,
+    knowledge_mark.mark_read,
+    knowledge_route.route,
+):
     command.add_command(_more)

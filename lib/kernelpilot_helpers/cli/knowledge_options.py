@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 index_option = click.option(
     "--index",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="another index: a folder with data/records.jsonl and data/vocabulary.json",
+    help="another index: a folder like the bundle's knowledge, with data/ and pages",
 )
 data_option = click.option(
     "--data",
@@ -27,7 +27,8 @@ data_option = click.option(
 clone_option = click.option(
     "--clone",
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="a clone of the record's repository (default: the one below KERNELPILOT_CLONES)",
+    help="a clone of the record's repository (default: OWNER+NAME/repo, OWNER+NAME, OWNER/NAME, NAME or NAME.git below"
+    " a folder of KERNELPILOT_CLONES)",
 )
 _FILTERS = (
     click.option("--repo", default="", metavar="OWNER/NAME", help="only this repository"),
@@ -55,15 +56,25 @@ def filter_options(function: F) -> F:
 
 
 def filters_of(said: dict[str, Any], seen: frozenset[str] = frozenset()) -> Filters:
-    """What the filter options say. Raises UsageError for a day that is none."""
-    import re
-
+    """What the filter options say. Raises UsageError for a day that is none, or a stretch that holds none."""
     from kernelpilot_helpers import knowledge
 
     for name in ("since", "until"):
-        if said[name] and not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", said[name]):
-            raise click.UsageError(f"--{name}: want a day like 2025-01-31, got {said[name]!r}")
+        if said[name] and not _is_day(said[name]):
+            raise click.UsageError(f"--{name}: want a day like 2025-01-31, got {said[name][:60]!r}")
+    if said["since"] and said["until"] and said["since"] > said["until"]:
+        raise click.UsageError(f"--since {said['since']} is after --until {said['until']}: no day is between them")
     return knowledge.Filters(**said, seen=seen)
+
+
+def _is_day(said: str) -> bool:
+    import datetime as dt
+    import re
+
+    try:
+        return bool(re.fullmatch("[0-9]{4}-[0-9]{2}-[0-9]{2}", said) and dt.date.fromisoformat(said))
+    except ValueError:
+        return False
 
 
 @contextmanager

@@ -60,14 +60,20 @@ def render(repo: Path, as_json: bool) -> int:
 @common.json_option
 def idea(repo: Path, as_json: bool, source_repo: str, **options: Any) -> int:
     """Note one source that was read, so that nobody reads it twice. Exit 1 for a source noted before."""
-    from kernelpilot_helpers.ledger import Idea, idea_key
+    from kernelpilot_helpers import proc
+    from kernelpilot_helpers.cli import knowledge_hypothesis
+    from kernelpilot_helpers.ledger import Idea, idea_key, load_ideas
     from kernelpilot_helpers.referee import ledgers
     from kernelpilot_helpers.referee.floor import stamp, utc_now
 
     if not re.fullmatch("[0-9a-f]{40}", options["commit"]):
         raise click.UsageError(f"--commit: want 40 hex digits, got {options['commit']!r}")
+    if any("sha256:" in note for note in options["opened"]):
+        raise click.UsageError("--opened: a sha256 is recorded by kernelpilot knowledge mark-read, not typed")
     key = idea_key(repo=source_repo, commit=options["commit"], path=options["path"], symbol=options["symbol"])
+    earlier = load_ideas(proc.toplevel(repo))
     noted = ledgers.add_idea(repo, Idea(key=key, repo=source_repo, at=stamp(utc_now), **options), utc_now)
+    knowledge_hypothesis.warn(noted.hypothesis, earlier, of=noted.key)
     common.emit({"key": noted.key}, as_json=as_json, text=noted.key)
     return 0
 

@@ -9,10 +9,10 @@ from kernelpilot_helpers.gate import facts
 from kernelpilot_helpers.gate.audited import Found
 from kernelpilot_helpers.gate.done import done, stopped, target_met
 from kernelpilot_helpers.gate.final_facts import FINAL_PATH, FIX
-from kernelpilot_helpers.gate.final_rules import DIGEST_PATH
 from kernelpilot_helpers.gate.model import Course, NotEvaluated, Rule
+from kernelpilot_helpers.gate.research import MARK, Study, study
 from kernelpilot_helpers.gate.weak import streak
-from kernelpilot_helpers.ledger import LINEAGE_PATH, SOURCE_IDEAS_PATH, Row
+from kernelpilot_helpers.ledger import LINEAGE_PATH
 from kernelpilot_helpers.policy import Policy
 
 IDEA = "kernelpilot ledger idea --source-repo OWNER/NAME --commit HEAD_SHA --path PATH --symbol NAME --hypothesis TEXT"
@@ -43,43 +43,28 @@ def _course(evidence: Evidence, policy: Policy) -> Course:
     if count < min(policy.weak_rounds, policy.plateau_rounds):
         return Course(kind="on", weak=count, why=f"{count} weak round{'s' * (count != 1)} in a row at the end")
     said = f"{count} weak rounds in a row ({', '.join(weak[-SHOWN:])})"
-    have, want = _new_sources(evidence, begin), policy.research_sources
-    noted = f"{have} of {want} new sources noted"
+    read = study(evidence, policy, begin)
+    have, want, left_out = read.sources, read.want, read.left_out()
+    noted = f"{have} of {want} new sources noted" + (f"; {left_out}" if left_out else "")
     if count >= policy.plateau_rounds:
         said = f"{said}, no decision; {noted}"
         return Course(kind="decide", weak=count, why=said, lines=facts.decisions(evidence), have=have, want=want)
-    lines = _widen(evidence, policy, have)
+    lines = _widen(evidence, read)
     return Course(kind="widen", weak=count, why=f"{said}; {noted}", lines=lines, have=have, want=want)
 
 
-def _new_sources(evidence: Evidence, begin: Row | None) -> int:
-    """Source keys noted first after a row, each counted once.
-
-    Order is that of the history: ``kernelpilot ledger idea`` commits each idea, and a row names the HEAD it was
-    written at. An idea that no commit holds yet is the newest; where a row's HEAD is not in the history nothing can
-    be shown to come after it, and nothing counts.
-    """
-    keys = [idea.key for idea in evidence.ideas]
-    if begin is None:
-        return len(set(keys))
-    at = facts.places(evidence)
-    here = at.get(begin.at_head)
-    if here is None:
-        return 0
-    held = max((n for commit, n in evidence.git.ideas_held.items() if at.get(commit, here + 1) <= here), default=0)
-    return len(set(keys[held:]) - set(keys[:held]))
-
-
-def _widen(evidence: Evidence, policy: Policy, have: int) -> tuple[str, ...]:
-    left, most = policy.research_sources - have, policy.research_hypotheses
+def _widen(evidence: Evidence, read: Study) -> tuple[str, ...]:
+    """The search as commands: what hands out sources comes first while anything is missing, the try is last."""
     order = "merged changes, then the same bottleneck in other repositories, then open changes, prose last"
-    read = (
-        f"read code that {SOURCE_IDEAS_PATH} does not list: {order}",
-        f"{IDEA}  # note each of them; {left} more to go",
+    left, most = read.missing, read.want_hypotheses
+    write = f"write at least {most} hypotheses that differ, each with its mechanism and the figure to reach as a number"
+    hand_out = (
+        f"{read.hand_out()}  # {order}",
+        f"{MARK}  # note each of them; {left} more to go",
+        *((f"{write}; {read.missing_hypotheses} more to go",) if read.missing_hypotheses else ()),
     )
     return (
-        *(read if left > 0 else ()),
-        f"write at least {most} hypotheses into {DIGEST_PATH}, each with its mechanism and the figure that should move",
+        *(() if read.whole else hand_out),
         f"kernelpilot attempt {facts.variants(evidence)}/NAME --source KEY --motivation HYPOTHESIS  # try one of them",
     )
 

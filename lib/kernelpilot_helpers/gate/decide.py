@@ -5,12 +5,12 @@ from __future__ import annotations
 from kernelpilot_helpers.evidence.model import MISSING, Evidence
 from kernelpilot_helpers.gate import (
     course,
-    rules_later,
     rules_lineage,
     rules_loop,
     rules_measure,
     rules_profile,
     rules_repo,
+    rules_research,
 )
 from kernelpilot_helpers.gate.done import done
 from kernelpilot_helpers.gate.final_rules import FINAL_RULES
@@ -28,7 +28,7 @@ RULES: tuple[Rule, ...] = tuple(
             *rules_profile.RULES,
             *rules_loop.RULES,
             *course.RULES,
-            *rules_later.RULES,
+            *rules_research.RULES,
             *TUNING_RULES,
             *FINAL_RULES,
         ),

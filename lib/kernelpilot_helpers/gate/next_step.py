@@ -9,7 +9,6 @@ from kernelpilot_helpers.contract import device
 from kernelpilot_helpers.contract.model import Contract
 from kernelpilot_helpers.evidence.model import MISSING, Evidence, LoopFacts
 from kernelpilot_helpers.gate import facts
-from kernelpilot_helpers.gate.course import IDEA
 from kernelpilot_helpers.gate.decide import decide
 from kernelpilot_helpers.gate.done import lane
 from kernelpilot_helpers.gate.final_facts import FINAL_PATH, FIX
@@ -115,8 +114,8 @@ def _end(loop: LoopFacts) -> str:
 def _work(evidence: Evidence, report: Report) -> str:
     """While the target is not met: the next attempt, or what to read before it; then what the finish lane lacks."""
     course = report.course
-    if course.kind == "widen" and course.have < course.want:
-        return f"{IDEA}  # {course.why}"
+    if course.kind == "widen":
+        return f"{course.lines[0].partition('  # ')[0]}  # {course.why}"
     if any(not words.startswith(tuple(_lane_paths(evidence))) for words in report.done.missing):
         return f'kernelpilot attempt {facts.variants(evidence)}/NAME --motivation "why it should be faster"'
     return report.done.missing[0].rpartition(": ")[2]

@@ -146,9 +146,13 @@ def exhausted(evidence: Evidence, policy: Policy) -> Iterator[Found]:
 
 
 def pull_requests(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
-    """Input: source ideas that cite a pull request: ``commit`` is the head that was read, ``at`` when."""
+    """Input: source ideas that cite a pull request: ``commit`` is the head that was read, ``at`` when.
+
+    Rows stay for ever: another row of the same file of that pull request with both mends one without.
+    """
+    whole = {(idea.repo, idea.pr, idea.path) for idea in evidence.ideas if facts.COMMIT.match(idea.commit) and idea.at}
     for idea in evidence.ideas:
-        if not idea.pr or (facts.COMMIT.match(idea.commit) and idea.at):
+        if not idea.pr or (idea.repo, idea.pr, idea.path) in whole:
             continue
         what = f"{idea.repo} pull request {idea.pr}: no 40-digit head commit, or no time at which it was read"
         read = (

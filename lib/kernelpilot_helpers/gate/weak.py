@@ -33,17 +33,27 @@ def gains(rows: Sequence[Row]) -> list[tuple[str, float | None, int]]:
     return out
 
 
-def streak(evidence: Evidence, policy: Policy) -> tuple[tuple[str, ...], Row | None]:
+def streak(evidence: Evidence, policy: Policy, attempt: int | None = None) -> tuple[tuple[str, ...], Row | None]:
     """Names of the weak rounds in a row at the end, oldest first, and the row after which that begins.
+
+    With the place of an attempt among the epoch's rows: as it stood before it, of rounds that had ended by then.
 
     That row is the last decision that counts or the last row of a round that was not weak, whichever is later; the
     epoch's first row where there is neither. A round that goes on after a decision counts by the best of all its
     attempts. Raises NotEvaluated without a lock.
     """
     rows = epoch_rows(evidence)
-    begin = max((ix for ix in range(len(rows)) if decides(evidence, policy, rows, ix)), default=-1)
-    weak, last = _tail(evidence, policy, rows, begin)
+    end = len(rows) if attempt is None else attempt
+    begin = max((ix for ix in range(end) if decides(evidence, policy, rows, ix)), default=-1)
+    ended = rows if attempt is None else rows[: _first(rows, attempt)]
+    weak, last = _tail(evidence, policy, ended, begin)
     return weak, rows[max(last, 0)] if rows else None
+
+
+def _first(rows: Sequence[Row], attempt: int) -> int:
+    """The place of the first attempt of an attempt's round."""
+    rounds = gains(rows[: attempt + 1])
+    return rounds[-2][2] + 1 if len(rounds) > 1 else 0
 
 
 def before(evidence: Evidence, policy: Policy, rows: Sequence[Row]) -> int:

@@ -1,24 +1,27 @@
 """Facts about CUDA optimization pull requests, searched by identifier, mechanism or symptom.
 
-A record holds facts (paths, symbols, diff tokens, a sorted bag of title words) and, where we read it, two sentences of
-our own. Open the code that a record names before any prose about it.
+A record holds facts (paths, symbols, diff tokens, a sorted bag of title words) and, where we read it, a lesson of our
+own; pages say which technique to try when. Open the code that a record names before any prose about it.
 """
 
-from kernelpilot_helpers.knowledge import clones, listing
+from kernelpilot_helpers.knowledge import clones, listing, shelf
 from kernelpilot_helpers.knowledge.check import check, check_pages
 from kernelpilot_helpers.knowledge.corpus import Corpus, Source, bundle_folder, load, read
 from kernelpilot_helpers.knowledge.model import (
-    RECORDS,
+    LESSONS,
     VOCABULARY,
     Answer,
     Filters,
     Hit,
+    Lesson,
+    PageHit,
     Record,
     Symptom,
     Vocabulary,
     open_first,
     url,
 )
+from kernelpilot_helpers.knowledge.page import Page
 from kernelpilot_helpers.knowledge.route import Evidence, Route, Routes, Rule, route, rules
 from kernelpilot_helpers.knowledge.search import asked, search
 from kernelpilot_helpers.knowledge.seen import seen_names
@@ -26,7 +29,7 @@ from kernelpilot_helpers.knowledge.store import opened
 from kernelpilot_helpers.knowledge.symptom import Case, case_of
 
 __all__ = [
-    "RECORDS",
+    "LESSONS",
     "VOCABULARY",
     "Answer",
     "Case",
@@ -34,6 +37,9 @@ __all__ = [
     "Evidence",
     "Filters",
     "Hit",
+    "Lesson",
+    "Page",
+    "PageHit",
     "Record",
     "Route",
     "Routes",
@@ -56,5 +62,6 @@ __all__ = [
     "rules",
     "search",
     "seen_names",
+    "shelf",
     "url",
 ]

@@ -1,4 +1,4 @@
-"""The committed index on disk: records.jsonl and vocabulary.json below the bundle's knowledge/data."""
+"""The committed index on disk: mined facts, lessons, vocabulary and pages below the bundle's knowledge folder."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from pathlib import Path
 import msgspec
 
 from kernelpilot_helpers import records
-from kernelpilot_helpers.errors import BadRecord, ToolMissing
-from kernelpilot_helpers.knowledge import facts
-from kernelpilot_helpers.knowledge.model import FIX, RECORDS, VOCABULARY, Record, Vocabulary
+from kernelpilot_helpers.errors import ToolMissing
+from kernelpilot_helpers.knowledge import facts, lessons, page
+from kernelpilot_helpers.knowledge.lessons import Files
+from kernelpilot_helpers.knowledge.model import FIX, VOCABULARY, Record, Vocabulary
+from kernelpilot_helpers.knowledge.page import Page
 
 FACTS_VARIABLE = "KERNELPILOT_FACTS"
 """A folder of mined facts to use in place of the bundle's."""
@@ -20,22 +22,24 @@ LONG_NUMBER = 4
 
 
 class Corpus(msgspec.Struct, frozen=True, kw_only=True):
-    """Every record, in the order of the file, and the vocabulary."""
+    """Every record by id, the pages by path, and the vocabulary."""
 
     records: tuple[Record, ...]
     vocabulary: Vocabulary
+    pages: tuple[Page, ...] = ()
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True):
     """The bytes of an index, where they came from, and their common sha256."""
 
-    records_path: str
-    records: bytes
+    folder: str
     vocabulary_path: str
     vocabulary: bytes
     sha256: str
-    facts: tuple[tuple[str, bytes], ...] = ()
-    """Path and bytes of each file of mined facts."""
+    facts: Files
+    lessons: Files
+    pages: Files
+    """Paths below the folder."""
 
 
 def bundle_folder() -> Path:
@@ -46,49 +50,57 @@ def bundle_folder() -> Path:
 def read(folder: Path | None = None, mined: Path | None = None) -> Source:
     """The files of an index, unparsed; facts from another folder when one is given, or named by the environment.
 
-    Raises ToolMissing when there is no index.
+    Raises ToolMissing when there is no index, or no facts.
     """
-    data = (bundle_folder() if folder is None else folder) / "data"
-    paths = data / "records.jsonl", data / "vocabulary.json"
-    for path in paths:
-        if not path.is_file():
-            fix = f"{FIX} in the bundle, or clone KernelPilot again and run ./install.sh"
-            raise ToolMissing("the knowledge index is missing", where=str(path), fix=fix)
-    found = [records.read_bytes(path, fix=FIX) for path in paths]
     named = os.environ.get(FACTS_VARIABLE, "") if folder is None else ""
+    folder = bundle_folder() if folder is None else folder
+    data = folder / "data"
+    vocabulary = data / "vocabulary.json"
     mined = mined or (Path(named) if named else data / "facts")
-    files = tuple((str(path), records.read_bytes(path, fix=FIX)) for path in sorted(mined.glob("*.jsonl.gz")))
-    parts = [*found, *(part for _, part in files)]
+    if not vocabulary.is_file():
+        raise _missing("the knowledge index is missing", vocabulary)
+    found = _files(mined, "*.jsonl.gz")
+    if not found:
+        raise _missing("the knowledge index has no mined facts (*.jsonl.gz)", mined)
+    ours = _files(data / "lessons", "*.jsonl")
+    written = tuple((str(Path(path).relative_to(folder)), text) for path, text in _files(folder, "**/*.md"))
+    words = records.read_bytes(vocabulary, fix=FIX)
+    named_parts = [*((Path(path).name, part) for path, part in (*found, *ours)), *written]
+    parts = [words, *(part for name, data in named_parts for part in (name.encode(), data))]
     digest = hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
     return Source(
-        records_path=str(paths[0]),
-        records=found[0],
-        vocabulary_path=str(paths[1]),
-        vocabulary=found[1],
+        folder=str(folder),
+        vocabulary_path=str(vocabulary),
+        vocabulary=words,
         sha256=digest,
-        facts=files,
+        facts=found,
+        lessons=ours,
+        pages=written,
     )
 
 
+def _missing(what: str, where: Path) -> ToolMissing:
+    return ToolMissing(
+        what, where=str(where), fix=f"{FIX} in the bundle, or clone KernelPilot again and run ./install.sh"
+    )
+
+
+def _files(folder: Path, glob: str) -> Files:
+    return tuple((str(path), records.read_bytes(path, fix=FIX)) for path in sorted(folder.glob(glob)) if path.is_file())
+
+
 def load(source: Source) -> Corpus:
-    """Parse an index; a record of ours is laid over the mined one of the same id.
+    """Parse an index; a lesson of ours is laid over the mined record of the same id and commit.
 
     Raises BadRecord that names the file and the line of the first fault.
     """
-    log = records.parse_log(source.records, RECORDS, at=source.records_path)
-    for fault in log.faults:
-        raise BadRecord(fault.what, where=fault.where, fix=FIX)
     vocabulary = records.parse(source.vocabulary, VOCABULARY, at=source.vocabulary_path)
     mined = {record.id: record for path, data in source.facts for record in facts.rows(data, at=path)}
-    merged = mined | {ours.id: _laid_over(mined.get(ours.id), ours) for ours in log.rows}
-    return Corpus(records=tuple(merged[name] for name in sorted(merged)), vocabulary=vocabulary)
-
-
-def _laid_over(mined: Record | None, ours: Record) -> Record:
-    if mined is None:
-        return ours
-    return msgspec.structs.replace(
-        ours, dtypes=mined.dtypes, context=mined.context, n_files=mined.n_files, knet=mined.knet, words=mined.words
+    merged = lessons.lay_over(mined, source.lessons)
+    return Corpus(
+        records=tuple(merged[name] for name in sorted(merged)),
+        vocabulary=vocabulary,
+        pages=tuple(page.parsed(path, data) for path, data in source.pages),
     )
 
 

@@ -13,6 +13,8 @@ from kernelpilot_helpers.knowledge.model import Record
 FIELDS = ("words", "label", "symbols", "context", "paths", "facets", "lesson", "terms", "named", "concepts")
 MOST_TIMES = 6
 """A mechanism's word is repeated with the logarithm of its lines, no more often than this."""
+SHARE = 0.33
+"""A mechanism of few lines beside one of many is repeated less: by this power of its share."""
 
 
 def fields(record: Record, lexicon: Lexicon) -> dict[str, list[str]]:
@@ -24,8 +26,10 @@ def fields(record: Record, lexicon: Lexicon) -> dict[str, list[str]]:
     """A generated label repeats facts that have columns of their own."""
     terms: list[str] = []
     concepts: list[str] = []
+    most = max(record.diff_terms.values(), default=1)
     for name, lines in record.diff_terms.items():
         often = min(1 + int(math.log2(max(lines, 1))), MOST_TIMES)
+        often = max(1, min(often, round(MOST_TIMES * (lines / max(most, 1)) ** SHARE)))
         terms += _tokens(name) * often
         concepts += [text.concept("m", name)] * often
     concepts += [text.concept("f", name) for name in record.families]
@@ -38,9 +42,9 @@ def fields(record: Record, lexicon: Lexicon) -> dict[str, list[str]]:
         "label": text.tokens(written),
         "symbols": _all(record.symbols),
         "context": _all(record.context),
-        "paths": list(dict.fromkeys(_all(paths))),
+        "paths": list(dict.fromkeys([*_all(paths), *_stems(paths)])),
         "facets": text.tokens(" ".join((record.repo, *record.archs, *record.families, *record.kinds, *record.dtypes))),
-        "lesson": text.tokens(record.lesson),
+        "lesson": text.tokens(" ".join((record.lesson, *record.techniques))),
         "terms": terms,
         "named": named(record, lexicon),
         "concepts": concepts,
@@ -67,6 +71,12 @@ def _pieces(word: str) -> tuple[str, ...]:
     """A word's pieces, and the joined form of one with several (``split_k`` also as ``splitk``)."""
     pieces = text.phrase(word).split()
     return (*pieces, "".join(pieces)) if len(pieces) > 1 else tuple(pieces)
+
+
+def _stems(paths: Iterable[str]) -> list[str]:
+    """File names of several pieces without their ending, whole."""
+    names = (path.rsplit("/", 1)[-1].partition(".")[0].lower() for path in paths)
+    return [name for name in names if "_" in name]
 
 
 @functools.lru_cache(maxsize=65536)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping
@@ -12,6 +13,8 @@ from kernelpilot_helpers.knowledge.model import Filters, Vocabulary
 
 MOST_NAMED = 24
 """Known values that a refusal lists."""
+LONGEST_GLOB, MOST_STARS = 400, 12
+"""Of ``--path``: a longer pattern is one that SQLite refuses or takes seconds over."""
 SOFT = ("arch", "dtype")
 """A record that is silent about these stays, after the ones that speak."""
 FAMILIES_OF = {"sm103": ("sm100",), "sm121": ("sm120",), "sm100": ("sm103",), "sm120": ("sm121",)}
@@ -67,8 +70,7 @@ def condition(tables: sqlite3.Connection, words: Vocabulary, filters: Filters) -
         if asked:
             _facet(tables, out, kind, asked, aliases)
     _plain(out, filters)
-    for said in filters.tokens:
-        _token(tables, out, said, words)
+    _tokens(tables, out, filters.tokens, words)
     return out
 
 
@@ -93,10 +95,10 @@ def _value(name: str, asked: str, present: Iterable[str], names: Mapping[str, It
         return found
     import difflib  # noqa: PLC0415 - only on the way out
 
-    near = difflib.get_close_matches(asked.strip().lower(), [c.lower() for c in choices], n=3, cutoff=0.6)
+    near = difflib.get_close_matches(asked.strip().lower()[:120], [c.lower() for c in choices], n=3, cutoff=0.6)
     listed = [c for c in choices if c.lower() in near] + [c for c in choices if c.lower() not in near]
     shown = sorted(listed) if len(listed) <= MOST_NAMED else listed[:MOST_NAMED]
-    raise Refused(f"no record has {name} {asked!r}", where=f"--{name}", fix=f"one of: {', '.join(shown)}")
+    raise Refused(f"no record has {name} {asked[:120]!r}", where=f"--{name}", fix=f"one of: {', '.join(shown)}")
 
 
 def _spelled(asked: str, choices: list[str], names: Mapping[str, Iterable[str]]) -> str:
@@ -119,17 +121,27 @@ def _plain(out: Condition, filters: Filters) -> None:
     if filters.symbol:
         out.add("SELECT id FROM doc WHERE instr(lower(names), ?) > 0", filters.symbol.lower())
     if filters.path:
+        if len(filters.path) > LONGEST_GLOB or filters.path.count("*") > MOST_STARS:
+            what = f"a pattern of {len(filters.path)} characters and {filters.path.count('*')} stars"
+            fix = f"at most {LONGEST_GLOB} characters and {MOST_STARS} stars, such as 'csrc/attn/*'"
+            raise Refused(what, where="--path", fix=fix)
         glob = filters.path if any(c in filters.path for c in "*?[") else f"*{filters.path}*"
         out.add("SELECT doc.id FROM doc, json_each(doc.record, '$.kernel_files') WHERE json_each.value GLOB ?", glob)
     if filters.seen:
-        names = sorted(name.lower() for name in filters.seen)
-        marks = ", ".join("?" * len(names))
-        out.add(f"SELECT id FROM doc WHERE name NOT IN ({marks}) AND sha NOT IN ({marks})", *names, *names)  # noqa: S608
+        names = json.dumps(sorted(name.lower() for name in filters.seen))
+        those = "(SELECT value FROM json_each(?))"  # one value: a ledger may name more than SQLite takes marks
+        out.add(f"SELECT id FROM doc WHERE name NOT IN {those} AND sha NOT IN {those}", names, names)  # noqa: S608
 
 
-def _token(tables: sqlite3.Connection, out: Condition, said: str, words: Vocabulary) -> None:
-    parts = re.fullmatch(r"\s*(.+?)\s*(?:>=\s*([0-9]{1,6}))?\s*", said)
-    name, lines = (parts[1], int(parts[2] or 1)) if parts else (said, 1)
-    present = [row[0] for row in tables.execute("SELECT DISTINCT token FROM term")]
-    value = _value("token", name, present, words.mechanisms)
-    out.add("SELECT doc FROM term WHERE token = ? AND lines >= ?", value, lines)
+def _tokens(tables: sqlite3.Connection, out: Condition, asked: Iterable[str], words: Vocabulary) -> None:
+    """One condition a mechanism, however often it is named: the most lines of them hold."""
+    wanted: dict[str, int] = {}
+    named = dict.fromkeys(asked)
+    present = [row[0] for row in tables.execute("SELECT DISTINCT token FROM term")] if named else []
+    for said in named:
+        parts = re.fullmatch(r"\s*(.+?)\s*(?:>=\s*([0-9]{1,6}))?\s*", said)
+        name, lines = (parts[1], int(parts[2] or 1)) if parts else (said, 1)
+        value = _value("token", name, present, words.mechanisms)
+        wanted[value] = max(wanted.get(value, 1), lines)
+    for value, lines in wanted.items():
+        out.add("SELECT doc FROM term WHERE token = ? AND lines >= ?", value, lines)

@@ -26,13 +26,17 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
     """Of each symptom: mechanisms and topics."""
 
     def heard(self, said: str, kinds: str = KINDS) -> dict[tuple[str, str], str]:
-        """Kind and name of all that the text names as whole words -> the longest alias that it uses."""
+        """Kind and name of all that the text names as whole words -> the longest alias that it uses.
+
+        The words of a symptom may stand in another order, as long as they stand together.
+        """
         whole = text.phrase(said)
+        stems = whole.split()
         return _longest(
             entry
-            for stem in dict.fromkeys(whole.split())
+            for stem in dict.fromkeys(stems)
             for entry in self.by_first.get(stem, ())
-            if entry[1] in kinds and entry[0] in whole
+            if entry[1] in kinds and (entry[0] in whole or (entry[1] == "s" and _together(entry[0].split(), stems)))
         )
 
     def in_bag(self, pieces: frozenset[str], kinds: str) -> dict[tuple[str, str], str]:
@@ -43,6 +47,14 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
             for entry in self.by_longest.get(piece, ())
             if entry[1] in kinds and pieces.issuperset(entry[0].split())
         )
+
+
+def _together(name: list[str], stems: list[str]) -> bool:
+    """Whether the pieces of a name stand side by side in any order."""
+    wanted = set(name)
+    return wanted.issubset(stems) and any(
+        wanted == set(stems[at : at + len(name)]) for at in range(len(stems) - len(name) + 1)
+    )
 
 
 def _longest(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:

@@ -6,23 +6,31 @@ import functools
 import re
 import shlex
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import msgspec
 
 from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.knowledge import filters as conditions
-from kernelpilot_helpers.knowledge import text
+from kernelpilot_helpers.knowledge import shelf, text
 from kernelpilot_helpers.knowledge.corpus import slip
 from kernelpilot_helpers.knowledge.filters import Condition
 from kernelpilot_helpers.knowledge.lexicon import Lexicon
 from kernelpilot_helpers.knowledge.model import Filters, Record, Vocabulary
+from kernelpilot_helpers.knowledge.page import Page
 from kernelpilot_helpers.knowledge.question import Question, ask
 from kernelpilot_helpers.knowledge.rank import ranked
 
 TIERS = "ABCED"
 """In the order in which unread sources are handed out; fixes and the rest come after them."""
 ALIKE_TERMS = 6
+
+
+class Wish(msgspec.Struct, frozen=True, kw_only=True):
+    """What a task is about: its records are handed out before others."""
+
+    families: tuple[str, ...]
+    dtypes: tuple[str, ...] = ()
 
 
 def vocabulary(tables: sqlite3.Connection) -> Vocabulary:
@@ -73,37 +81,19 @@ def find(tables: sqlite3.Connection, name: str) -> Record:
     raise BadRecord(f"no record {name[:120]!r}: the index holds {len(ids)} records", where="knowledge", fix=fix)
 
 
-def with_token(
-    tables: sqlite3.Connection, token: str, filters: Filters, limit: int
-) -> tuple[str, list[tuple[Record, int]]]:
-    """The mechanism that a token stands for and the records that add most lines of it; 0 lines for a plain word.
-
-    Raises Refused for an unknown filter value.
-    """
-    words = vocabulary(tables)
-    allowed = conditions.condition(tables, words, filters)
-    name = _mechanism(tables, token, words)
-    if name:
-        rows = tables.execute(
-            f"SELECT doc, lines FROM term WHERE token = ?{allowed.sql('doc')} ORDER BY lines DESC, doc LIMIT ?",  # noqa: S608
-            (name, *allowed.values, limit),
-        )
-        return name, [(record_at(tables, number), lines) for number, lines in rows]
-    whole = text.query_words(token, limit=1)
-    if not whole:
-        return "", []
-    rows = tables.execute(
-        f"SELECT rowid FROM fts WHERE fts MATCH ?{allowed.sql('+rowid')} ORDER BY rank LIMIT ?",  # noqa: S608
-        (f'"{next(iter(whole.values()))[0]}"', *allowed.values, limit),
-    )
-    return "", [(record_at(tables, row[0]), 0) for row in rows]
-
-
-def _mechanism(tables: sqlite3.Connection, token: str, words: Vocabulary) -> str:
-    if tables.execute("SELECT 1 FROM term WHERE token = ?", (token.lower(),)).fetchone():
-        return token.lower()
-    said = text.phrase(token)
-    return next((n for n, other in words.mechanisms.items() if said in {text.phrase(a) for a in (n, *other)}), "")
+def named(tables: sqlite3.Connection, name: str) -> Record | Page:
+    """The record or the page of a name; a name with ``#``, ``@`` or of an address is a record's. Raises BadRecord."""
+    page = None if re.search("[#@]|://", name) else shelf.named(tables, name)
+    if page is not None:
+        return page
+    try:
+        return find(tables, name)
+    except BadRecord as error:
+        near = "" if "#" in name else shelf.near(tables, name)
+        if not near:
+            raise
+        what = f"no page or record {name[:120]!r}"
+        raise BadRecord(what, where=error.where, fix=f"kernelpilot knowledge show {near}") from None
 
 
 def facets(tables: sqlite3.Connection) -> dict[str, dict[str, int]]:
@@ -122,6 +112,12 @@ def facets(tables: sqlite3.Connection) -> dict[str, dict[str, int]]:
 def like(tables: sqlite3.Connection, record: Record, filters: Filters, limit: int) -> list[Record]:
     """Records that touch the same kernels, mechanisms and families, best first, without the record itself."""
     allowed = conditions.condition(tables, vocabulary(tables), filters)
+    found = (record_at(tables, number) for _, number in ranked(tables, as_question(tables, record), allowed, limit + 1))
+    return [other for other in found if other.id != record.id][:limit]
+
+
+def as_question(tables: sqlite3.Connection, record: Record) -> Question:
+    """A record's kernels, strongest mechanisms and families as what is asked for."""
     said = " ".join(
         (*record.words, *record.symbols[:6], *(path.rsplit("/", 1)[-1] for path in record.kernel_files[:3]))
     )
@@ -129,13 +125,15 @@ def like(tables: sqlite3.Connection, record: Record, filters: Filters, limit: in
     strongest = sorted(record.diff_terms.items(), key=lambda item: (-item[1], item[0]))[:ALIKE_TERMS]
     shown = {text.concept("m", name): (name, name) for name, _ in strongest}
     shown |= {text.concept("f", name): (name, name) for name in record.families}
-    whole = msgspec.structs.replace(question, led={**question.led, **shown})
-    found = (record_at(tables, number) for _, number in ranked(tables, whole, allowed, limit + 1))
-    return [other for other in found if other.id != record.id][:limit]
+    return msgspec.structs.replace(question, led={**question.led, **shown})
 
 
-def unread(tables: sqlite3.Connection, said: str, filters: Filters, want: int) -> tuple[list[Record], int]:
-    """Records to read next, the surest first and the repositories in turn, and how many there were.
+def unread(
+    tables: sqlite3.Connection, said: str, filters: Filters, want: int, first: Wish | None = None
+) -> tuple[list[Record], int]:
+    """Records to read next, the surest first, those with a lesson before others, and the repositories in turn.
+
+    Beside them how many there were. What ``first`` wishes for comes before all else.
 
     With a text: those that it finds, best first. Raises Refused for an unknown filter value.
     """
@@ -143,22 +141,44 @@ def unread(tables: sqlite3.Connection, said: str, filters: Filters, want: int) -
     if said.strip():
         question = ask(said, lexicon(tables))
         numbers = [number for _, number in ranked(tables, question, allowed, want)]
-        return [record_at(tables, number) for number in numbers], len(numbers)
+        count = len(numbers) if len(numbers) < want else max(len(numbers), _matching(tables, question, allowed))
+        return [record_at(tables, number) for number in numbers], count
     rows = tables.execute(
-        f"SELECT id, repo, tier, state FROM doc WHERE 1{allowed.sql('id')} ORDER BY day DESC, id",  # noqa: S608
+        f"SELECT id, repo, tier, state, dtypes FROM doc WHERE 1{allowed.sql('id')} ORDER BY read DESC, day DESC, id",  # noqa: S608
         tuple(allowed.values),
     ).fetchall()
-    return [record_at(tables, number) for number in _in_turn(rows)[:want]], len(rows)
+    return [record_at(tables, number) for number in _in_turn(rows, _places(tables, first))[:want]], len(rows)
 
 
-def _in_turn(rows: Iterable[tuple[int, str, str, str]]) -> list[int]:
-    """Numbers by tier; within a tier one of each repository after the other."""
-    turns: dict[tuple[int, str], int] = {}
+def _matching(tables: sqlite3.Connection, question: Question, allowed: Condition) -> int:
+    """Records that hold one of the words, or are about what they name."""
+    named = [token for token in question.concepts if token[1] in "mft"]
+    tokens = dict.fromkeys((*(t[0] for t in question.words.values()), *question.joined, *named))
+    match = " OR ".join(f'"{token}"' for token in tokens)
+    sql = f"SELECT count(*) FROM fts WHERE fts MATCH ?{allowed.sql('+rowid')}"  # noqa: S608 - conditions of ours
+    found: int = tables.execute(sql, (match, *allowed.values)).fetchone()[0] if match else 0
+    return found
+
+
+def _places(tables: sqlite3.Connection, first: Wish | None) -> Callable[[int, str], tuple[int, int]]:
+    """Row and data types -> 0 for a record of a family wished for, then 0 for one of a type wished for."""
+    families, dtypes = (first.families, set(first.dtypes)) if first else ((), set())
+    marks = ", ".join("?" * len(families))
+    sql = f"SELECT doc FROM facet WHERE kind = 'family' AND value IN ({marks})"  # noqa: S608 - marks only
+    wished = {row[0] for row in tables.execute(sql, families)}
+    return lambda number, types: (int(number not in wished), int(not dtypes & set(types.split())))
+
+
+def _in_turn(rows: Iterable[tuple[int, str, str, str, str]], place: Callable[[int, str], tuple[int, int]]) -> list[int]:
+    """Numbers by family and tier; within a tier one of each repository after the other."""
+    turns: dict[tuple[int, int, int, str], int] = {}
     keyed = []
-    for number, repo, tier, state in rows:
+    for number, repo, tier, state, dtypes in rows:
         grade = (TIERS.find(tier) if tier and tier in TIERS else len(TIERS)) + (len(TIERS) if state == "open" else 0)
-        turn = turns[grade, repo] = turns.get((grade, repo), 0) + 1
-        keyed.append((grade, turn, repo, number))
+        family, dtype = place(number, dtypes)
+        key = (family, grade, dtype if family == 0 else 0, repo)
+        turn = turns[key] = turns.get(key, 0) + 1
+        keyed.append((*key[:3], turn, repo, number))
     return [number for *_, number in sorted(keyed)]
 
 

@@ -1,4 +1,4 @@
-"""What is known of a pull request, the words that lead to it, and what a search answers."""
+"""What is known of a change, the words that lead to it, and what a search answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     label: str
     """One line of our own: the mechanism; generated from the facts where nobody wrote one."""
     lesson: str
-    """One or two sentences of our own: what changes, when to try it, what to measure; empty where nobody read it."""
+    """Sentences of our own: what changes, when to try it, what to measure; empty where nobody read it."""
     archs: tuple[str, ...]
     """``sm90``; empty where neither path nor diff names one."""
     families: tuple[str, ...]
@@ -56,6 +56,27 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Files changed; 0 where it was not counted."""
     knet: int = 0
     """Lines added to kernels beyond those moved or removed."""
+    read: tuple[str, ...] = ()
+    """Paths of the diff that the lesson was written from."""
+    techniques: tuple[str, ...] = ()
+    """Pages below ``techniques`` that the lesson belongs to."""
+
+
+class Lesson(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Our own words about one record, laid over what was mined of it."""
+
+    id: str
+    """Of the record."""
+    sha: str
+    """Of the record when it was read, 40 hex digits; at any other one the lesson is left out."""
+    label: str
+    """One line: mechanism and kernel."""
+    lesson: str
+    """What changes, when it applies, what to check in the profile, what can go wrong."""
+    read: tuple[str, ...]
+    """Paths of the diff that were opened."""
+    techniques: tuple[str, ...]
+    """Names of pages below ``techniques``."""
 
 
 class Symptom(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,7 +107,7 @@ class Vocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """A word -> others that mean nearly the same in this field; looked for with less weight."""
 
 
-RECORDS = Owner(format="kernelpilot.knowledge", version=1, type=Record, fix=FIX)
+LESSONS = Owner(format="kernelpilot.lessons", version=1, type=Lesson, fix=FIX)
 VOCABULARY = Owner(format="kernelpilot.vocabulary", version=1, type=Vocabulary, fix=FIX)
 
 
@@ -127,13 +148,27 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """Larger is better; comparable within one search only."""
 
 
+class PageHit(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of our own that speaks of what was asked."""
+
+    path: str
+    """Below the knowledge folder."""
+    title: str
+    kind: str
+    why: str
+    """Words and concepts that it holds."""
+    first: bool = False
+    """Worth reading before any record: it is named like what was asked for, or holds every word of the question."""
+
+
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Hits, best first; without a hit, at most six suggestions."""
+    """Hits, best first; without a hit, at most six suggestions; beside them at most two pages."""
 
     hits: tuple[Hit, ...]
     suggestions: tuple[str, ...]
+    pages: tuple[PageHit, ...] = ()
     kind: str = ""
-    """``filters`` to leave out, ``near`` words of the index, or ``families`` where nothing is near."""
+    """``filters`` to leave out, ``near`` words of the index, or ``families`` where nothing is near, ``stop`` for stop words alone."""
 
 
 def url(record: Record) -> str:

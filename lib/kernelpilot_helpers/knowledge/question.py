@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -16,10 +17,21 @@ JOINED = 3
 WEAK = frozenset(
     text.phrase(
         "kernel performance speed throughput limit dominate say show need take spend wait time much most many only too "
-        "very nsight ncu profile gpu cuda slow fast bound stall percent peak step layer"
+        "very nsight ncu profile gpu cuda slow fast bound stall percent peak step layer "
+        "fetch multiply begin previous next some other give back share same few hit still even every each whole keep "
+        "cost use used high low often already after before between during while busy idle"
     ).split()
 )
 """Stems of words that complaints are made of and that name no code."""
+
+
+AMOUNT = re.compile(r"[0-9.]+[a-z]{0,2}", re.IGNORECASE)
+"""96, 12.5, 2us: what was measured, not what the code is called."""
+
+_MATMUL = frozenset({"gemm", "grouped-gemm", "moe", "conv", "embedding-lora"})
+_ATTENTION = frozenset({"attention", "mla", "kv-cache"})
+HOME = {"split-kv": _ATTENTION, "split-k": _MATMUL, "stream-k": _MATMUL, "swap-ab": _MATMUL}
+"""Where a symptom leads to by family; a question about another family is not led there."""
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,11 +60,12 @@ def ask(said: str, lexicon: Lexicon) -> Question:
     named = {text.concept(kind, name): (name, alias) for (kind, name), alias in heard.items() if kind != "s"}
     for arch in filter(None, map(text.normal_arch, typed)):
         named[text.concept("a", arch)] = arch, arch
+    families = {name for kind, name in heard if kind == "f"}
     led: dict[str, tuple[str, str]] = {}
     for (kind, name), alias in heard.items():
         if kind == "s":
             for to, targets in zip("mt", lexicon.leads[int(name)], strict=True):
-                for target in targets:
+                for target in (t for t in targets if not families or families & HOME.get(t, families)):
                     led.setdefault(text.concept(to, target), (target, alias))
     typed_tokens = {token for tokens in typed.values() for token in tokens}
     near = (token for word in typed for token in lexicon.related.get(text.stem(word.lower()), ()))
@@ -69,7 +82,7 @@ def ask(said: str, lexicon: Lexicon) -> Question:
 
 def _complaint(typed: dict[str, list[str]], aliases: list[str]) -> frozenset[str]:
     stems = {stem for alias in aliases for stem in text.phrase(alias).split()} | WEAK
-    return frozenset(word for word in typed if stems.issuperset(text.parts(word)))
+    return frozenset(word for word in typed if stems.issuperset(text.parts(word)) or AMOUNT.fullmatch(word))
 
 
 def _joins(said: str) -> Iterator[str]:

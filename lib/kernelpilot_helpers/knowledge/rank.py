@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 from msgspec import field
 
+from kernelpilot_helpers.knowledge import text
 from kernelpilot_helpers.knowledge.fields import FIELDS
 from kernelpilot_helpers.knowledge.filters import Condition
 from kernelpilot_helpers.knowledge.question import Question
@@ -46,12 +47,18 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     joined: float = 0.6
     prior: Mapping[str, float] = field(default_factory=lambda: PRIOR)
     """By tier."""
+    read: float = 1.2
+    """At least this prior for a record with a lesson: somebody saw that its diff is an optimization."""
     unmerged: float = 0.8
     """An open pull request."""
     coverage: float = 0.5
     """Of the question's words, weighted by rarity, in the title, symbols and named concepts."""
     mechanism: float = 0.05
     """For each wanted mechanism that the diff adds."""
+    leading: int = 5
+    """A diff's mechanisms with most lines: what it is about."""
+    trailing: float = 0.3
+    """What one of the others counts for."""
     about: float = 0.07
     """For each wanted family, data type or architecture that the record has."""
     mechanisms_most: int = 6
@@ -75,6 +82,9 @@ TUNING = Tuning()
 COMMON = 0.3
 """Share of records above which a word is not looked for, in a corpus of at least ``SMALL_CORPUS``."""
 SMALL_CORPUS = 1000
+FEW = 300
+"""Records up to which the plain name of a mechanism is looked for whole, like an identifier."""
+MOST_HELD = 4000
 FEWEST = 3
 """Words that are looked for however common they are."""
 OLDEST, NEWEST = 2024.4, 2026.7
@@ -96,13 +106,45 @@ def ranked(
     common = _Counts(tables)
     allowed = allowed.settled(tables)
     scores = _pooled(tables, common, question, allowed, tuning)
-    best = sorted((-score, number) for number, score in scores.items())[: max(tuning.candidates, limit * 3)]
+    whole = _holders(tables, question)
+    best = sorted((number not in whole, -score, number) for number, score in scores.items())
+    best = best[: max(tuning.candidates, limit * 3)]
     if not best:
         return []
     candidates = _candidates(
-        tables, {number: -score for score, number in best}, question, common.rarity(question), allowed, tuning
+        tables, {number: -score for _, score, number in best}, question, common.rarity(question), allowed, tuning
     )
-    return _spread(candidates, limit, tuning)
+    rest = _spread([c for c in candidates if c.number not in whole], limit, tuning)
+    first = _spread([c for c in candidates if c.number in whole], limit, tuning) if whole else []
+    lift = rest[0][0] if rest else 0.0
+    return [*((score + lift, number) for score, number in first), *rest][:limit]
+
+
+def _holders(tables: sqlite3.Connection, question: Question) -> set[int]:
+    """Records that hold the identifier that was asked for, whole or in a longer name; none for other questions.
+
+    A name's pieces stand in the columns one after the other, so that ``run_int8_scaled_mm_sm90`` holds the phrase;
+    other spellings (``Int8ScaledMM``) count where nobody spells it so.
+    """
+    if len(question.words) != 1:
+        return set()
+    ((typed, tokens),) = question.words.items()
+    plain = not {"_", "."} & set(typed.strip("._"))
+    name = typed.lower()
+    if plain and question.concepts.get(text.concept("m", name), ("", ""))[0] != name:
+        return set()
+    held = {row[0] for row in tables.execute("SELECT doc FROM term WHERE token = ?", (name,))}
+    match = f'{{words symbols context paths}} : "{tokens[0]}"'
+    pieces = text.parts(typed)
+    if len(pieces) > 1:
+        match += f""" OR {{symbols context paths}} : "{" ".join(pieces)}\""""
+    held |= {row[0] for row in tables.execute("SELECT rowid FROM fts WHERE fts MATCH ?", (match,))}
+    if plain and len(held) > FEW:
+        return set()
+    some = sorted(held)[:MOST_HELD]
+    marks = ", ".join("?" * len(some))
+    spelled = tables.execute(f"SELECT id FROM doc WHERE id IN ({marks}) AND instr(lower(record), ?)", (*some, name))  # noqa: S608
+    return {row[0] for row in spelled} or held
 
 
 class _Counts:
@@ -197,20 +239,19 @@ def _candidates(
     tuning: Tuning,
 ) -> list[Candidate]:
     marks = ", ".join("?" * len(scores))
-    rows = tables.execute(
-        f"SELECT id, repo, tier, day, files, state, head, terms, family, archs, dtypes FROM doc WHERE id IN ({marks})",  # noqa: S608
-        tuple(scores),
-    )
+    columns = "id, repo, tier, day, files, state, head, terms, family, archs, dtypes, read"
+    rows = tables.execute(f"SELECT {columns} FROM doc WHERE id IN ({marks})", tuple(scores))  # noqa: S608
     both = (*question.concepts.items(), *question.led.items())
     wanted = [f'"{name}":' for token, (name, _) in both if token[1] == "m"]
     needles = [_needle(question, typed, weight) for typed, weight in weights.items()]
     about = [f" {token} " for token in question.concepts if _about(token)]
     total = sum(weights.values()) or 1.0
     out = []
-    for number, repo, tier, day, files, state, head, terms, family, archs, dtypes in rows:
-        score = scores[number] * tuning.prior.get(tier, 1.0) * (tuning.unmerged if state == "open" else 1.0)
+    for number, repo, tier, day, files, state, head, terms, family, archs, dtypes, read in rows:
+        prior = max(tuning.prior.get(tier, 1.0), tuning.read if read else 0.0)
+        score = scores[number] * prior * (tuning.unmerged if state == "open" else 1.0)
         covered = sum([_covered(needle, head) for needle in needles]) / total
-        present = min(len([name for name in wanted if name in terms]), tuning.mechanisms_most)
+        present = min(_present(wanted, terms, tuning), tuning.mechanisms_most)
         score *= 1 + tuning.coverage * covered + tuning.mechanism * present
         score *= 1 + tuning.about * len([token for token in about if token in head])
         for kind, silent in (("arch", archs), ("dtype", dtypes)):
@@ -220,6 +261,12 @@ def _candidates(
         score *= 1 + tuning.recency * (int(day[:4]) + int(day[5:7]) / 12 - OLDEST) / (NEWEST - OLDEST)
         out.append(Candidate(number=number, score=score, repo=repo, family=family))
     return out
+
+
+def _present(wanted: list[str], terms: str, tuning: Tuning) -> float:
+    """How many of the wanted mechanisms a diff adds; ``terms`` holds them by falling lines."""
+    places = [terms.count(",", 0, at) for at in map(terms.find, wanted) if at >= 0]
+    return sum(1.0 if place < tuning.leading else tuning.trailing for place in places)
 
 
 def _needle(question: Question, typed: str, weight: float) -> tuple[tuple[str, ...], tuple[str, ...], float]:

@@ -80,19 +80,23 @@ def case_of(data: bytes, lexicon: Lexicon, *, at: str) -> Case:
     group = digest.groups[number]
     query = (digest.next_step.query if digest.next_step else None) or _Query()
     spoken = lexicon.heard(f"{query.operator} {group.kernel}", "f")
+    try:
+        values = _values(group)
+    except OverflowError:
+        raise BadRecord("is no digest: a number in it is none that can be measured", where=at, fix=FIX) from None
     return Case(
         class_name=digest.class_name,
         kernel=group.kernel,
         capability=_capability(query.arch, str(digest.session.get("cc", ""))),
         families=tuple(sorted(name for _, name in spoken)),
         dtypes=tuple(sorted(name for _, name in lexicon.heard(f"{query.text} {group.kernel}", "d"))),
-        values=_values(group),
+        values=values,
         metrics={role: value.metric for role, value in group.evidence.items() if value.metric},
     )
 
 
 def _capability(arch: str, cc: str) -> int:
-    found = re.fullmatch(r"sm_?([0-9]+)[af]?", arch) or re.fullmatch(r"([0-9]+\.[0-9])", cc)
+    found = re.fullmatch(r"sm_?([0-9]{1,4})[af]?", arch) or re.fullmatch(r"([0-9]{1,3}\.[0-9])", cc)
     return int(found[1].replace(".", "")) if found else 0
 
 

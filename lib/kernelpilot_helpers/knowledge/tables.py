@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from kernelpilot_helpers.errors import ToolMissing
-from kernelpilot_helpers.knowledge import text
+from kernelpilot_helpers.knowledge import shelf, text
 from kernelpilot_helpers.knowledge.corpus import Corpus
 from kernelpilot_helpers.knowledge.fields import FIELDS, fields
 from kernelpilot_helpers.knowledge.lexicon import Lexicon, compiled
@@ -22,7 +22,7 @@ ABOUT = ("zf_", "zd_", "za_")
 _TABLES = """
 CREATE TABLE doc (
     id INTEGER PRIMARY KEY, name, short, sha, repo, tier, day, files INTEGER, state,
-    archs, dtypes, head, terms, family, names, record
+    archs, dtypes, head, terms, family, names, record, read INTEGER
 );
 CREATE TABLE facet (kind, value, doc INTEGER, PRIMARY KEY (kind, value, doc)) WITHOUT ROWID;
 CREATE TABLE term (token, doc INTEGER, lines INTEGER, PRIMARY KEY (token, doc)) WITHOUT ROWID;
@@ -54,6 +54,7 @@ def fill(connection: sqlite3.Connection, loaded: Corpus, sha256: str) -> None:
     lexicon = compiled(loaded.vocabulary)
     for number, record in enumerate(loaded.records, start=1):
         _insert(connection, number, record, lexicon)
+    shelf.fill(connection, loaded.pages, lexicon)
     connection.execute("CREATE INDEX doc_name ON doc (name)")
     connection.execute("CREATE INDEX doc_short ON doc (short)")
     connection.execute("CREATE INDEX doc_sha ON doc (sha)")
@@ -76,7 +77,7 @@ def _insert(connection: sqlite3.Connection, number: int, record: Record, lexicon
     head = f" {' '.join(sorted(told))} "
     terms = msgspec.json.encode(record.diff_terms).decode()
     connection.execute(
-        "INSERT INTO doc VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO doc VALUES ({', '.join('?' * 17)})",  # noqa: S608 - marks only
         (
             number,
             record.id.lower(),
@@ -94,6 +95,7 @@ def _insert(connection: sqlite3.Connection, number: int, record: Record, lexicon
             cherry_family(record),
             " ".join((*record.symbols, *record.context)),
             msgspec.json.encode(record).decode(),
+            bool(record.lesson),
         ),
     )
     connection.executemany(

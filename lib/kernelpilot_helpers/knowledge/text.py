@@ -97,12 +97,19 @@ def query_words(text: str, limit: int = 256) -> dict[str, list[str]]:
     return found
 
 
+def only_stop_words(text: str) -> bool:
+    """True for words that are all looked over, and none that is looked for."""
+    said = [chunk.strip("._-").lower() for chunk in CHUNK.findall(fold(text))]
+    return any(said) and all(word in STOP for word in said if word)
+
+
 @functools.lru_cache(maxsize=8192)
 def phrase(text: str) -> str:
     """A text as stemmed parts between single spaces, to look for phrases in."""
     return f" {' '.join(piece for chunk in CHUNK.findall(fold(text)) for piece in parts(chunk))} "
 
 
+@functools.lru_cache(maxsize=4096)
 def concept(kind: str, name: str) -> str:
     """The search word that stands for a mechanism, family or architecture itself, however it was spelled."""
     return f"z{kind}_{re.sub('[^a-z0-9]', '_', name.lower())}"

@@ -1,0 +1,1 @@
+"""Lists and indexes made from facts, lessons and lead tables. Parts of build_knowledge.py."""
