@@ -168,7 +168,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     suggestions: tuple[str, ...]
     pages: tuple[PageHit, ...] = ()
     kind: str = ""
-    """``filters`` to leave out, ``near`` words of the index, ``families`` where nothing is near; ``stop``: stop words."""
+    """``filters`` to leave out, ``near`` words of the index, ``families`` where nothing is near; ``stop``."""
 
 
 def url(record: Record) -> str:
