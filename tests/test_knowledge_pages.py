@@ -141,6 +141,7 @@ def test_without_mined_facts_the_fix_is_named(tmp_path: Path, capsys: pytest.Cap
     ("said", "page"),
     [
         ("int8_scaled_mm", "cards/baselines/int8-scaled-mm.md"),
+        ("l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum", "symptoms/shared-bank-conflicts.md"),
         ("B200 TMEM capacity", "hardware/sm100.md"),
         ("warp specialization", "techniques/warp-specialization.md"),
     ],

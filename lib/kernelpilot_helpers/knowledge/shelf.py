@@ -134,7 +134,13 @@ def found(tables: sqlite3.Connection, question: Question, wanted: Mapping[str, t
 
 
 def _holds_all(page: Page, question: Question) -> bool:
-    """Whether title, name, lead table or a heading holds each word of the question, or what it helps to name."""
+    """Whether title, name, lead table or a heading holds each word of the question, or what it helps to name.
+
+    Of a single identifier, such as a counter, the whole page counts: it holds what nobody else writes.
+    """
+    only = next(iter(question.words), "") if len(question.words) == 1 else ""
+    if re.search(r"\w[_.:]\w", only) and only.lower() in page.text.lower():
+        return True
     return _all_in(text.tokens(" ".join((_head(page), *page.headings, *page.mechanisms, *page.classes))), question)
 
 
