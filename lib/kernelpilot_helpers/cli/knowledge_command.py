@@ -66,7 +66,8 @@ def search(
     lines = [page_line(page) for page in answer.pages if page.first]
     lines += [line for hit in shown for line in _lines(hit)]
     if not shown:
-        lines.append(suggest.told(answer.kind, answer.suggestions))
+        told = suggest.told(answer.kind, answer.suggestions)
+        lines.append(told.replace("nothing found", "no record found", 1) if answer.pages else told)
     lines += [page_line(page) for page in answer.pages if not page.first]
     common.emit(out, as_json=as_json, text="\n".join(lines))
     return 0
