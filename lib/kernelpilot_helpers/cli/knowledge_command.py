@@ -66,8 +66,7 @@ def search(
     lines = [page_line(page) for page in answer.pages if page.first]
     lines += [line for hit in shown for line in _lines(hit)]
     if not shown:
-        told = suggest.told(answer.kind, answer.suggestions)
-        lines.append(told.replace("nothing found", "no record found", 1) if answer.pages else told)
+        lines.append(suggest.told(answer.kind, answer.suggestions, pages=bool(answer.pages)))
     lines += [page_line(page) for page in answer.pages if not page.first]
     common.emit(out, as_json=as_json, text="\n".join(lines))
     return 0

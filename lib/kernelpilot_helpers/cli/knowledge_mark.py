@@ -11,6 +11,9 @@ from kernelpilot_helpers.cli import common, knowledge_hypothesis
 from kernelpilot_helpers.cli.knowledge_options import clone_option, data_option, index_option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from kernelpilot_helpers.errors import KernelPilotError
     from kernelpilot_helpers.knowledge.marking import Claim
     from kernelpilot_helpers.ledger import Idea
 
@@ -97,33 +100,13 @@ def _claims(
 
 def _note(into: Path, claims: tuple[Claim, ...], ideas: tuple[Idea, ...], clock: Any) -> tuple[Idea, ...]:
     """Append all of them in one commit, or none. Raises Refused for sources that were noted before."""
-    from kernelpilot_helpers import ledger, proc, records
-    from kernelpilot_helpers.errors import BadRecord, KernelPilotError
     from kernelpilot_helpers.knowledge import marking
-    from kernelpilot_helpers.referee import recover, views, workspace
+    from kernelpilot_helpers.referee import ledgers
 
-    ws = workspace.open_repo(into, need_lock=False)
-    with workspace.held(ws):
-        recover.recover(ws, clock)
-        ws = workspace.open_repo(into, need_lock=False)
-        workspace.require_sound(ws)
-        path = ws.root / ledger.IDEAS_PATH
-        known, faults = ledger.parse_ideas(path.read_bytes()) if path.exists() else ((), ())
-        for fault in faults:
-            raise BadRecord(fault.what, where=fault.where, fix=fault.fix)
-        before = list(known)
-        added: list[Idea] = []
-        refused: list[tuple[Claim, KernelPilotError]] = []
-        for claim, idea in zip(claims, ideas, strict=True):
-            try:
-                added.append(ledger.add((*known, *added), idea))
-            except KernelPilotError as error:
-                refused.append((claim, error))
-        marking.refuse(refused, len(claims))
-        for claim, idea in zip(claims, added, strict=True):
-            knowledge_hypothesis.warn(idea.hypothesis, before, of=claim.id)
-            before.append(idea)
-            records.append(path, idea, ledger.IDEAS)
-        views.render(workspace.open_repo(into, need_lock=False), put_aside=True)
-        proc.commit(ws.root, f"source idea {', '.join(idea.key[:12] for idea in added[:8])}", ["artifacts"])
-    return tuple(added)
+    def refuse(refused: Sequence[tuple[int, KernelPilotError]]) -> None:
+        marking.refuse([(claims[at], error) for at, error in refused], len(claims))
+
+    before, added = ledgers.add_ideas(into, ideas, clock, refuse=refuse)
+    for at, (claim, idea) in enumerate(zip(claims, added, strict=True)):
+        knowledge_hypothesis.warn(idea.hypothesis, [*before, *added[:at]], of=claim.id)
+    return added

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import field
 
 from kernelpilot_helpers.knowledge import text
+from kernelpilot_helpers.knowledge.counts import Counts
 from kernelpilot_helpers.knowledge.fields import FIELDS
 from kernelpilot_helpers.knowledge.filters import Condition
 from kernelpilot_helpers.knowledge.question import Question
@@ -147,31 +148,22 @@ def _holders(tables: sqlite3.Connection, question: Question) -> set[int]:
     return {row[0] for row in spelled} or held
 
 
-class _Counts:
+class _Counts(Counts):
     """How many records hold a search word."""
 
     def __init__(self, tables: sqlite3.Connection) -> None:
-        self.tables = tables
-        self.records: int = tables.execute("SELECT count(*) FROM doc").fetchone()[0]
-        self.found: dict[str, int] = {}
-
-    def of(self, token: str) -> int:
-        """Records that hold it; 0 for an unknown word."""
-        if token not in self.found:
-            row = self.tables.execute("SELECT doc FROM known WHERE term = ?", (token,)).fetchone()
-            self.found[token] = row[0] if row else 0
-        return self.found[token]
+        super().__init__(tables, "doc", "known")
 
     def telling(self, tokens: Iterable[str], most: int) -> set[str]:
         """The known ones, the rarest first, until about ``most`` rows hold them: the rest tells little."""
         known = sorted((token for token in set(tokens) if self.of(token)), key=lambda token: (self.of(token), token))
-        if self.records < SMALL_CORPUS:
+        if self.total < SMALL_CORPUS:
             return set(known)
         rows = 0
         out: set[str] = set()
         for token in known:
             rows += self.of(token)
-            if (self.of(token) > COMMON * self.records or rows > most) and len(out) >= FEWEST:
+            if (self.of(token) > COMMON * self.total or rows > most) and len(out) >= FEWEST:
                 break
             out.add(token)
         return out
@@ -179,7 +171,7 @@ class _Counts:
     def rarity(self, question: Question) -> dict[str, float]:
         """As typed -> how rare the word is."""
         return {
-            typed: math.log(1 + self.records / (self.of(tokens[0]) or self.records / 2))
+            typed: math.log(1 + self.total / (self.of(tokens[0]) or self.total / 2))
             for typed, tokens in question.words.items()
         }
 

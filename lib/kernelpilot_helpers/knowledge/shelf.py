@@ -12,6 +12,7 @@ import msgspec
 from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.knowledge import page as leaf
 from kernelpilot_helpers.knowledge import text
+from kernelpilot_helpers.knowledge.counts import Counts
 from kernelpilot_helpers.knowledge.lexicon import Lexicon
 from kernelpilot_helpers.knowledge.model import PageHit
 from kernelpilot_helpers.knowledge.page import Page
@@ -228,24 +229,15 @@ def of_class(tables: sqlite3.Connection, class_name: str) -> tuple[PageHit, ...]
     )
 
 
-class _Counts:
+class _Counts(Counts):
     """How many pages hold a search word."""
 
     def __init__(self, tables: sqlite3.Connection) -> None:
-        self.tables = tables
-        self.pages: int = tables.execute("SELECT count(*) FROM page").fetchone()[0]
-        self.found: dict[str, int] = {}
-
-    def of(self, token: str) -> int:
-        """Pages that hold it; 0 for an unknown word."""
-        if token not in self.found:
-            row = self.tables.execute("SELECT doc FROM page_known WHERE term = ?", (token,)).fetchone()
-            self.found[token] = row[0] if row else 0
-        return self.found[token]
+        super().__init__(tables, "page", "page_known")
 
     def rarity(self, token: str) -> float:
         """Larger for a word of fewer pages; the largest for one that no page holds."""
-        return math.log(1 + self.pages / (self.of(token) or 0.5))
+        return math.log(1 + self.total / (self.of(token) or 0.5))
 
 
 def _matches(tables: sqlite3.Connection, tokens: list[str], most: int = CANDIDATES) -> list[tuple[int, float]]:

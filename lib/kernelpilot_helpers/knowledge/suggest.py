@@ -52,9 +52,9 @@ def suggestions(
     return "stop" if text.only_stop_words(said) else "families", tuple(row[0] for row in rows)
 
 
-def told(kind: str, names: tuple[str, ...]) -> str:
-    """The suggestions as one line."""
-    return f"nothing found; {TOLD[kind]}: {', '.join(names)}"
+def told(kind: str, names: tuple[str, ...], *, pages: bool = False) -> str:
+    """The suggestions as one line; ``pages``: only records were not found."""
+    return f"{'no record' if pages else 'nothing'} found; {TOLD[kind]}: {', '.join(names)}"
 
 
 def _near(tables: sqlite3.Connection, question: Question) -> tuple[str, ...]:

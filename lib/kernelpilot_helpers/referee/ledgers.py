@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from kernelpilot_helpers import ledger, proc, records
-from kernelpilot_helpers.errors import Refused
+from kernelpilot_helpers.errors import BadRecord, KernelPilotError, Refused
 from kernelpilot_helpers.ledger import Idea
 from kernelpilot_helpers.records import Fault
 from kernelpilot_helpers.referee import derived, history, recover, runs, seals, views, workspace
@@ -58,12 +58,43 @@ def render(start: Path, clock: Clock) -> tuple[list[str], list[str]]:
 
 def add_idea(start: Path, idea: Idea, clock: Clock) -> Idea:
     """Note a source idea, and render its ledger. Raises Refused for a source noted before."""
+
+    def first(refused: Sequence[tuple[int, KernelPilotError]]) -> None:
+        raise refused[0][1]
+
+    return add_ideas(start, [idea], clock, refuse=first)[1][0]
+
+
+def add_ideas(
+    start: Path,
+    ideas: Sequence[Idea],
+    clock: Clock,
+    *,
+    refuse: Callable[[Sequence[tuple[int, KernelPilotError]]], None],
+) -> tuple[tuple[Idea, ...], tuple[Idea, ...]]:
+    """Note source ideas in one commit, or none of them: (those noted before, the new ones with their keys).
+
+    ``refuse`` is given the place and fault of each that may not be noted, and raises. Raises BadRecord: a garbled log.
+    """
     with _writing(start, clock) as (ws, _):
         workspace.require_sound(ws)
-        added = ledger.append_idea(ws.root, idea)
+        known, faults = _ideas(ws)
+        for fault in faults:
+            raise BadRecord(fault.what, where=fault.where, fix=fault.fix)
+        added: list[Idea] = []
+        refused: list[tuple[int, KernelPilotError]] = []
+        for at, idea in enumerate(ideas):
+            try:
+                added.append(ledger.add((*known, *added), idea))
+            except KernelPilotError as error:
+                refused.append((at, error))
+        if refused:
+            refuse(refused)
+        for idea in added:
+            records.append(ws.root / ledger.IDEAS_PATH, idea, ledger.IDEAS)
         views.render(workspace.open_repo(start, need_lock=False), put_aside=True)
-        proc.commit(ws.root, f"source idea {added.key[:12]}", ["artifacts"])
-        return added
+        proc.commit(ws.root, f"source idea {', '.join(idea.key[:12] for idea in added[:8])}", ["artifacts"])
+        return known, tuple(added)
 
 
 def import_old(start: Path, layout: Path, clock: Clock) -> tuple[int, int, tuple[Fault, ...]]:
