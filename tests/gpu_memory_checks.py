@@ -19,7 +19,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "lib"))
 
-from kernelpilot_helpers.runtime import gpu_arena, stats, verify
+from kernelpilot_helpers.runtime import gpu_arena, odd, stats, verify
 from kernelpilot_helpers.runtime.arena import Arena, open_arena
 from kernelpilot_helpers.runtime.content import Contents
 from kernelpilot_helpers.runtime.frames import CudaFrame, TorchFrame
@@ -250,6 +250,19 @@ def check_every_copy_of_a_static_tensor_holds_something_else() -> None:
     assert _equal(second, b.contents.inputs(8)["w"])
     assert _equal(first, b.contents.inputs(5)["w"])
     assert first.data_ptr() != second.data_ptr()
+
+
+def check_the_call_farthest_from_the_other_arms_is_found() -> None:
+    """Breaks when calls of two arms are compared over other places than their outputs', or bfloat16 is not taken."""
+    mine, theirs = Bench(), Bench()
+    for bench in (mine, theirs):
+        for slot in range(4):
+            for name in ("y", "out", "gaps", "mask"):
+                bench.view(slot, name)[...] = slot
+    assert odd.odd_calls(mine.frame, mine.arena, theirs.arena, 0) == set()
+    mine.view(2, "y")[1, 3] = 2.5
+    mine.view(1, "mask")[4] = False
+    assert odd.odd_calls(mine.frame, mine.arena, theirs.arena, 0) == {1, 2}
 
 
 def check_full_memory_is_the_machines_fault_and_says_so() -> None:

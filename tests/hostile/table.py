@@ -65,6 +65,7 @@ CHEATS = [
     *_wrong(4, "cheat.cache", "static_cache"),
     *_wrong(5, "cheat.timed_only cheat.cache", "first_calls_only", "burst_skip"),
     *_wrong(5, "cheat.skipped cheat.timed_only", "case_counter", "rare_skip"),
+    *_wrong(5, "cheat.timed_only", "rare_copy"),
     *_wrong(6, "cheat.neighbour", "neighbours"),
     *_wrong(7, "wrong.unwritten", "gc_scan"),
     *_wrong(7, "cheat.reads_other_arm", "parent_memory"),

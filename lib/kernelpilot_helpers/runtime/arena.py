@@ -110,8 +110,19 @@ class Memory:
     def _outputs(self, slot: int) -> Iterator[Region]:
         return (r for r in self.layout.slots[slot] if _written(r.tensor))
 
-    def _view(self, region: Region) -> Any:
+    def _raw(self) -> Any:
+        """The whole memory, as ``frame.view`` takes it."""
         raise NotImplementedError
+
+    def _view(self, region: Region) -> Any:
+        tensor = region.tensor
+        return self.frame.view(self._raw(), region.data, tensor.dtype, tensor.shape, tensor.stride)
+
+    def stacked(self, tensor: Tensor) -> Any:
+        """An own tensor of every slot as one view: (slots, *shape)."""
+        first = next(r.data for r in self.layout.slots[0] if r.tensor is tensor)
+        step = self.layout.step // tensor.itemsize
+        return self.frame.view(self._raw(), first, tensor.dtype, (self.slots, *tensor.shape), (step, *tensor.stride))
 
     def _poisoned(self, tensor: Tensor) -> Any:
         raise NotImplementedError
@@ -253,9 +264,8 @@ class Arena(Memory):
     def _data(self, region: Region) -> memoryview:
         return self._bytes[region.data : region.data_end]
 
-    def _view(self, region: Region) -> Any:
-        tensor = region.tensor
-        return self.frame.view(self._map, region.data, tensor.dtype, tensor.shape, tensor.stride)
+    def _raw(self) -> Any:
+        return self._map
 
     def poison_view(self, name: str) -> Any:
         """What output ``name`` holds before anybody writes it; None for in-place tensors."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol
 
 from .spec import JobError
@@ -42,6 +43,10 @@ class Frame(Protocol):
 
     def copy(self, tensor: Any) -> Any:
         """A fresh contiguous copy."""
+        ...
+
+    def calm(self) -> AbstractContextManager[Any]:
+        """Arithmetic on infinities and NaN inside it warns of nothing."""
         ...
 
     def normal(self, n: int) -> Any:
@@ -94,12 +99,16 @@ class NumpyFrame:
 
     def cast(self, tensor: Any, dtype: str) -> Any:
         """See Frame."""
-        with self.xp.errstate(all="ignore"):
+        with self.calm():
             return self.xp.array(tensor, dtype=self._dtype(dtype), order="C")
 
     def copy(self, tensor: Any) -> Any:
         """See Frame."""
         return self.xp.array(tensor, order="C")
+
+    def calm(self) -> AbstractContextManager[Any]:
+        """See Frame."""
+        return self.xp.errstate(all="ignore")  # type: ignore[no-any-return]
 
     def normal(self, n: int) -> Any:
         """See Frame."""
@@ -158,6 +167,10 @@ class TorchFrame:
     def copy(self, tensor: Any) -> Any:
         """See Frame."""
         return tensor.clone(memory_format=self.xp.contiguous_format)
+
+    def calm(self) -> AbstractContextManager[Any]:
+        """See Frame."""
+        return nullcontext()
 
     def normal(self, n: int) -> Any:
         """See Frame."""

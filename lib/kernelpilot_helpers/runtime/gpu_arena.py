@@ -171,9 +171,8 @@ class GpuArena(Memory):
             return contents.index(counted)
         return self._xp.tensor([contents.index(k) for k in ks], device=self._where, dtype=self._xp.int64)
 
-    def _view(self, region: Region) -> Any:
-        tensor = region.tensor
-        return self.frame.view(self._flat, region.data, tensor.dtype, tensor.shape, tensor.stride)
+    def _raw(self) -> Any:
+        return self._flat
 
     def poison_view(self, name: str) -> Any:
         """What output ``name`` holds before anybody writes it; None for in-place tensors."""

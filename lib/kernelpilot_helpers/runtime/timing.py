@@ -10,6 +10,7 @@ from typing import Any
 from .arena import Arena, slot_bytes
 from .arms import Nursery, Worker
 from .content import Contents
+from .odd import odd_calls
 from .session import Session
 from .spec import Case
 from .stats import Measured, measure
@@ -155,6 +156,8 @@ class Bench:
                 self._after(worker, at)
                 if look is not None:
                     shots.append(self._shot(worker, block, look))
+            if look is not None:
+                shots += self._odd(block, look)
         for worker in self.workers:
             self._trespasses(worker, range(self.calls), self._last(worker, blocks), pair)
             ns, wall = zip(*ticks[worker.arm.name], strict=True)
@@ -179,6 +182,13 @@ class Bench:
         """The block whose content this arm's memory holds at the end."""
         return next(b for b in range(WARM_BLOCKS + blocks - 1, -1, -1) if worker in self._order(b))
 
+    def _odd(self, block: int, judged: int) -> list[Shot]:
+        """Every arm's outputs of the calls in which an arm is oddly far from the first one."""
+        present = sorted(self._order(block), key=lambda w: w.arm.name)
+        first, *others = (self._arenas[w.arm.name] for w in present)
+        odd = set().union(*(odd_calls(self.session.frame, other, first, judged) for other in others))
+        return [self._shot(worker, block, slot) for slot in sorted(odd - {judged}) for worker in present]
+
     def _shot(self, worker: Worker, block: int, slot: int) -> Shot:
         outputs = self._arenas[worker.arm.name].snapshot(slot)
         self._trespasses(worker, (slot,), block, worker.pair)
@@ -192,13 +202,13 @@ class Bench:
     def judge(self, shots: list[Shot], pair: int) -> None:
         """Compare what was copied with the reference; nothing is timed meanwhile."""
         baseline = self.session.baseline
-        shots = sorted(shots, key=lambda s: (s.block, baseline is None or s.arm != baseline.name))
+        shots = sorted(shots, key=lambda s: (s.k, baseline is None or s.arm != baseline.name))
         wants: dict[str, Any] = {}
         bases: dict[str, Measured] = {}
-        block = -1
+        k = -1
         for shot in shots:
-            if shot.block != block:
-                block, bases = shot.block, {}
+            if shot.k != k:
+                k, bases = shot.k, {}
                 wants = self.session.oracle.want(self.case, self._contents.inputs(shot.k))
             arena = self._arenas[shot.arm]
             for name, want in wants.items():
