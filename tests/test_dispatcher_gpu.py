@@ -251,3 +251,37 @@ def test_the_binding_runs_versions_from_the_dispatcher(tmp_path: Path) -> None:
     write(binding.binding_files(made), tmp_path)
     said = ask(taskpy.TORCH, REAL, str(tmp_path))
     assert said == "True True True ('v001_a', '') ('baseline', '')\n"
+
+
+KNOWN = """
+import sys, warnings
+warnings.filterwarnings("ignore")
+sys.path.insert(0, sys.argv[1])
+import torch
+import dispatch
+def call(m=32, n=2048, *, step=1, shift=0, dtype=torch.float32, **more):
+    x = torch.zeros(m * n * step + shift)[shift:][: m * n * step].reshape(m, n * step)[:, ::step]
+    out = torch.zeros(m, n, dtype=dtype)
+    try:
+        dispatch.entry(x=x, wide=torch.zeros(2 * m), out=out, **more)
+    except ValueError as fault:
+        return str(fault)
+    return {1: "version", 2: "baseline"}[int(out[0, 0])]
+odd = dict(step=2), dict(shift=1), dict(dtype=torch.float64), dict(bias=torch.zeros(2048)), dict(m=30), dict(y=1)
+for more in ({}, {}, *odd, *odd, {}):
+    print(call(**more))
+print(len(dispatch._known))
+"""
+MARKS = b"def entry(*, x, wide, out, bias=None):\n    out.fill_(1)\n"
+
+
+@taskpy.needs_torch
+def test_a_call_like_an_earlier_one_is_not_looked_at_again_and_an_odd_one_is(tmp_path: Path) -> None:
+    """Breaks when what is remembered of a call serves one of other strides, alignment, dtype, shape or arguments."""
+    tree, base = {"candidate.py": MARKS}, {"base.py": MARKS.replace(b"entry", b"run").replace(b"1", b"2")}
+    aligned = GPU_MATMUL.replace(b"align = 4", b"align = 16")
+    made = generated(mm_map(), contract.parse(aligned, at="c"), v001_a=tree, v002_b=tree, baseline=base)
+    *said, known = ask(taskpy.TORCH, KNOWN, str(write(made.files, tmp_path))).splitlines()
+    odd = [*["baseline"] * 5, "unknown arguments: y"]
+    assert said == ["version", "version", *odd, *odd, "version"]
+    assert known == "6"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pprint
 import re
 import textwrap
@@ -40,6 +41,7 @@ def render(contract: Contract, table: Table) -> str:
         dtypes=_literal(plain),
         optional=_literal(tuple(n for n, t in tensors.items() if t.optional)),
         names=_literal(tuple(contract.tensors)),
+        align=math.lcm(*(t.align for t in tensors.values())),
     )
     staged = "prepare" in contract.call.stages
     return "".join(

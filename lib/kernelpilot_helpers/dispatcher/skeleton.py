@@ -34,6 +34,8 @@ ENTRIES = {entries}
 DTYPES = {dtypes}
 OPTIONAL = {optional}
 NAMES = {names}
+ALIGN = {align}
+KNOWN_MAX = 4096
 '''
 
 BIND = '''
@@ -54,9 +56,37 @@ def which(**tensors):
     return choose(**{name: axes[name] for name in AXES}, flags=flags_of(tensors))
 
 
+_known = {}
+
+
+def _key(tensors):
+    """All that decides which version serves a call of torch tensors."""
+    return tuple(
+        [
+            (name, value.shape, value.stride(), value.dtype, value.get_device(), value.data_ptr() % ALIGN)
+            if hasattr(value, "data_ptr")
+            else (name, value)
+            for name, value in tensors.items()
+        ]
+    )
+
+
 def entry(**tensors):
-    """Run the version that serves these tensors; outputs are written into the given ones."""
-    return _load(which(**tensors), _place(tensors)).call(tensors)
+    """Run the version that serves these tensors; outputs are written into the given ones.
+
+    Tensors like those of an earlier call are looked at once: reading shapes and layouts again costs more than a launch.
+    """
+    key = _key(tensors)
+    try:
+        version = _known.get(key)
+    except TypeError:  # a numpy array has no hash
+        return _load(which(**tensors), _place(tensors)).call(tensors)
+    if version is None:
+        version = _load(which(**tensors), _place(tensors))
+        if len(_known) >= KNOWN_MAX:
+            _known.clear()
+        _known[key] = version
+    return version.call(tensors)
 '''
 
 PREPARED_CALL = '''
@@ -248,7 +278,27 @@ def _runtime(place):
             package.__path__ = [str(HERE / "kernelpilot_runtime")]
             sys.modules[name] = package
             importlib.import_module(f"{name}.build")
+            package.forge._session = _PerThread()  # a call in one thread must not turn another thread's build its way
         return _shared[place]
+
+
+class _PerThread(threading.local):
+    """Stands for the builder's list of the one session under way; a version's own new thread finds the last one set."""
+
+    last = ()
+
+    def __init__(self):
+        self.held = list(_PerThread.last)
+
+    def __setitem__(self, where, sessions):
+        self.held[where] = sessions
+        _PerThread.last = tuple(sessions)
+
+    def __getitem__(self, where):
+        return self.held[where]
+
+    def __len__(self):
+        return len(self.held)
 
 
 _folder = []
@@ -256,10 +306,10 @@ _folder = []
 
 def _scratch():
     with _guard:
-        if not _folder:
+        if not _folder or not _folder[-1].is_dir():  # what cleans temporary files may have taken it
             _folder.append(Path(tempfile.mkdtemp(prefix="dispatch-")))
-            atexit.register(shutil.rmtree, _folder[0], True)
-        return _folder[0]
+            atexit.register(shutil.rmtree, _folder[-1], True)
+        return _folder[-1]
 '''
 
 HOST = '''
