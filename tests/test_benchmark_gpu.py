@@ -217,6 +217,25 @@ def test_a_fraction_of_hidden_work_is_seen_on_a_gpu() -> None:
     assert [f.code for f in suspicions([hidden(350.0, block_ns=10_000_000)])] == ["cheat.clock"]
 
 
+def waited(of_a: list[int], of_b: list[int]) -> Raw:
+    """Microseconds that the parent waited beside the spans, block by block and the same in every pair."""
+    one = on_gpu(exact({"c": [0.0] * 6}, base_ns=2_000_000))
+    waits = {"A": of_a, "B": of_b}
+    samples = []
+    for s in one.samples:
+        ns = tuple(s.ns[0] + 3 * i for i in range(len(of_a)))
+        wall = tuple(t + 1000 * us for t, us in zip(ns, waits[s.arm], strict=True))
+        samples.append(msgspec.structs.replace(s, ns=ns, wall_ns=wall))
+    return msgspec.structs.replace(one, samples=tuple(samples))
+
+
+def test_a_lucky_wait_of_the_incumbent_is_no_lie_of_the_candidate() -> None:
+    """An honest candidate with a forked stream, seen on an idle H200: breaks when the quickest blocks are compared."""
+    of_a, of_b = [1210, 1322, 1335, 1318, 1350, 1329], [1361, 1380, 1352, 1322, 1366, 1374]
+    assert suspicions([waited(of_a, of_b)]) == ()
+    assert [f.code for f in suspicions([waited(of_a, [us + 70 for us in of_b])])] == ["cheat.clock"]
+
+
 # --- tiers
 
 

@@ -133,7 +133,7 @@ class Policy:
     gpu_clock_disagree: float = 0.03
     """As ``clock_disagree``, for device time: unjoined work shows as time that only the parent saw ..."""
     gpu_clock_disagree_us: float = 60.0
-    """... beyond this, after the incumbent's own overhead."""
+    """... beyond this, after the incumbent's own usual overhead."""
     gpu_stamp_us: float = 2.0
     """Between the GPU's own timer around a timed span and the span as the worker reports it, beyond what that
     difference is for the incumbent: so much a span ..."""
