@@ -150,6 +150,26 @@ def log_of(path: Path, *numbers: int, chained: bool = False) -> Path:
     return path
 
 
+def test_several_rows_are_added_or_none_of_them(tmp_path: Path) -> None:
+    """Breaks if a kill leaves the first rows of a batch, a torn tail is built upon, or the header is forgotten."""
+    path = tmp_path / "l.jsonl"
+    records.append_all(path, [Line(n=1), Line(n=2)], LOG)
+    before = path.read_bytes()
+    assert [r.n for r in records.read_log(path, LOG).rows] == [1, 2]
+    code = (
+        "import pathlib, sys; from tests.test_records import LOG, Line; from kernelpilot_helpers import records;"
+        f"records.append_all(pathlib.Path({str(path)!r}), [Line(n=3), Line(n=4)], LOG)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "KP_CRASH_AT": "save.tmp"}, check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_bytes() == before
+    path.write_bytes(before + b'{"n":')
+    records.append_all(path, [Line(n=5)], LOG)
+    log = records.read_log(path, LOG)
+    assert ([r.n for r in log.rows], log.faults) == ([1, 2, 5], ())
+    assert path.with_name("l.jsonl.torn").read_bytes() == b'{"n":\n'
+
+
 def test_a_log_has_one_header_and_one_line_a_row(tmp_path: Path) -> None:
     """Breaks if the header is repeated, or a newline in a text splits its row."""
     path = log_of(tmp_path / "a" / "l.jsonl", 1)

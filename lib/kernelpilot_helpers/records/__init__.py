@@ -26,7 +26,7 @@ from kernelpilot_helpers.records.disk import (
     write_bytes,
     write_text,
 )
-from kernelpilot_helpers.records.logs import Log, append, chain_faults, header, parse_log, read_log, repair
+from kernelpilot_helpers.records.logs import Log, append, append_all, chain_faults, header, parse_log, read_log, repair
 
 __all__ = [
     "Fault",
@@ -34,6 +34,7 @@ __all__ = [
     "Log",
     "Owner",
     "append",
+    "append_all",
     "chain_faults",
     "convert",
     "crash_point",

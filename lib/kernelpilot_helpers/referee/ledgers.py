@@ -90,8 +90,7 @@ def add_ideas(
                 refused.append((at, error))
         if refused:
             refuse(refused)
-        for idea in added:
-            records.append(ws.root / ledger.IDEAS_PATH, idea, ledger.IDEAS)
+        records.append_all(ws.root / ledger.IDEAS_PATH, added, ledger.IDEAS)
         views.render(workspace.open_repo(start, need_lock=False), put_aside=True)
         proc.commit(ws.root, f"source idea {', '.join(idea.key[:12] for idea in added[:8])}", ["artifacts"])
         return known, tuple(added)
