@@ -66,7 +66,8 @@ def test_the_demo_ends_with_every_verdict_as_expected(
     page = Path(said["report"]).read_text()
     assert "CPU figures show the mechanism, not the kernel." in page and "<svg" in page
     assert "evidence-only" in page and "11:artifacts/optimization-ledger.md" in page
-    assert "v006_fused_wide" in Path(said["final"]).read_text()
+    winner = said["attempts"][-1]["version"]  # v006, or a later one where a busy machine asked for an attempt again
+    assert winner.endswith("_fused_wide") and winner in Path(said["final"]).read_text()
     assert (Path(said["dir"]) / "dispatch" / "dispatch.py").exists()
     assert said["gate"] is True and said["seconds"] < 300
 
