@@ -1,6 +1,6 @@
 """Score the search on judged questions, find known items by their rarest facts, and time it.
 
-python scripts/retrieval_benchmark.py QUERIES.jsonl [--index DIR] [--data DIR] [--table] [--known 200] [--json]
+python scripts/retrieval_benchmark.py QUERIES.jsonl [--index DIR] [--data DIR] [--table] [--known 200] [--labels]
 
 A line of QUERIES: id, query, filters, relevant (ids), kind (topic, symptom, paraphrase). Unjudged hits count as wrong.
 """
@@ -12,15 +12,21 @@ import collections
 import json
 import math
 import random
+import sqlite3
 import statistics
 import sys
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kernelpilot_helpers import knowledge, proc
 from kernelpilot_helpers.errors import KernelPilotError
+from kernelpilot_helpers.knowledge.search import answer
+from kernelpilot_helpers.knowledge.tables import fill
 
 DEPTH = 20
 PAGE = 10
@@ -70,13 +76,13 @@ def judged(source: Any, path: Path, *, table: bool) -> dict[str, Any]:
     took = []
     for question in questions:
         filters = knowledge.Filters(**question["filters"])
-        answer = knowledge.search(source, question["query"], filters, DEPTH)
+        found = knowledge.search(source, question["query"], filters, DEPTH)
         start = time.perf_counter()
         knowledge.search(source, question["query"], filters, PAGE)
         took.append(time.perf_counter() - start)
-        ids = [hit.record.id for hit in answer.hits]
+        ids = [hit.record.id for hit in found.hits]
         rows.append((question, scores(ids, set(question["relevant"]))))
-        if not ids and not answer.suggestions:
+        if not ids and not found.suggestions:
             print(f"{question['id']}: nothing found and nothing suggested", file=sys.stderr)
         if table:
             one = rows[-1][1]
@@ -113,6 +119,23 @@ def known_items(source: Any, count: int, seed: int = 7) -> dict[str, Any]:
     return {"known_asked": asked, "known5": round(found / asked, 4) if asked else 0.0, "known_missed": missed}
 
 
+def labels(source: Any) -> dict[str, Any]:
+    """Each record with a lesson asked for by its label, in tables that hold neither: one right answer."""
+    loaded = knowledge.load(source)
+    bare = tuple(msgspec.structs.replace(record, lesson="", techniques=()) for record in loaded.records)
+    at = []
+    with closing(sqlite3.connect(":memory:")) as tables:
+        fill(tables, msgspec.structs.replace(loaded, records=bare), source.sha256)
+        for record in loaded.records:
+            if record.lesson:
+                hits = answer(tables, record.label, knowledge.Filters(), 10).hits
+                at.append(next((place for place, hit in enumerate(hits, 1) if hit.record.id == record.id), 0))
+    found = [place for place in at if place]
+    count = max(len(at), 1)
+    mrr = sum(1 / place for place in found) / count
+    return {"labels": len(at), "label_mrr10": round(mrr, 4), "label_hit10": round(len(found) / count, 4)}
+
+
 def times(source: Any, argv: list[str]) -> dict[str, float]:
     """Seconds of a build, and of a whole command once the tables exist (the median of five)."""
     with tempfile.TemporaryDirectory() as folder:
@@ -135,6 +158,7 @@ def main() -> int:
     parser.add_argument("--data", type=Path, help="a folder with *.jsonl.gz of mined facts")
     parser.add_argument("--table", action="store_true", help="one line a question")
     parser.add_argument("--known", type=int, default=200, help="known items asked for; 0 skips the test")
+    parser.add_argument("--labels", action="store_true", help="ask for each lesson's record by its label as well")
     parser.add_argument("--no-times", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -144,6 +168,7 @@ def main() -> int:
         out |= known_items(source, options.known) if options.known else {}
         argv = [*(["--index", str(options.index)] if options.index else [])]
         argv += ["--data", str(options.data)] if options.data else []
+        out |= labels(source) if options.labels else {}
         out |= {} if options.no_times else times(source, argv)
     except KernelPilotError as error:
         print(error, file=sys.stderr)

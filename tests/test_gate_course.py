@@ -111,13 +111,15 @@ def test_widen_counts_new_sources_once_by_key_from_the_last_strong_round_on() ->
     assert red(e) == []
 
 
-def test_a_decision_begins_the_count_of_sources_anew() -> None:
-    """Breaks when what was read for one search counts for the next."""
+def test_a_decision_without_a_search_begins_no_count_anew() -> None:
+    """Breaks when the course forgets the search that rule 19 still wants, because something was decided."""
     log = tuple(idea(f"{n}.cu") for n in range(5))
     went_on = decision("select: continue: 3 % from wider loads", at_head=LATE, version="v001_fused")
     rows = (SHORT, weak(1), weak(2), went_on, weak(3, at_head=LATER), weak(4, at_head=LATER))
     found = course(at(*rows, ideas=log, held={TRY: 1, LATE: 4, LATER: 5}), POLICY)
-    assert (found.kind, found.weak, found.have) == ("widen", 2, 1)
+    assert (found.kind, found.weak, found.have) == ("widen", 4, 4)
+    soon = course(at(*rows[:4], ideas=log, held={TRY: 1, LATE: 4, LATER: 5}), POLICY)
+    assert (soon.kind, soon.weak, soon.have) == ("widen", 2, 4)
 
 
 def test_enough_sources_leave_the_hypotheses_and_the_try() -> None:
@@ -157,9 +159,9 @@ def test_a_plateau_blocks_until_a_decision_is_on_record() -> None:
     fix = next(f.fix for f in report.findings if f.rule == "30")
     assert fix == "  # or: ".join(found.lines) and len(fix) <= 300, "the loop shows 300 letters of a fix"
     assert "course: decide, 4 weak rounds in a row" in gate_command.text_of(e, report)
-    for word, kind in (("pivot: mma", "on"), ("continue: 3 %", "on"), ("stop: roof", "finish")):
+    for word, kind in (("pivot: mma", "widen"), ("continue: 3 %", "widen"), ("stop: roof", "finish")):
         after = at(*rows, decision(f"select: {word}", at_head=LATE))
-        assert (leads(after), red(after)) == ((kind, 0), [])
+        assert (leads(after)[0], red(after)) == (kind, []), "nothing was searched, so that is still owed"
     for words in ("the older one", "stop:", "pivot: REASON", "continue: EXPECTED_GAIN and where from"):
         looked = at(*rows, decision(f"select: {words}"))
         assert (leads(looked), len(red(looked))) == (("decide", 4), 1), "a command pasted as it stands decides nothing"
@@ -170,8 +172,8 @@ def test_a_plateau_blocks_until_a_decision_is_on_record() -> None:
 def test_a_round_that_goes_on_after_its_decision_is_one_weak_round_and_not_four() -> None:
     """Breaks when the attempt after the decision makes the decided rounds count again."""
     rows = (SHORT, *(weak(n) for n in range(1, 5)), decision("select: pivot: mma"))
-    assert leads(at(*rows, weak(4, version="v009_try"))) == ("on", 1)
-    assert leads(at(*rows, weak(4, version="v009_try"), weak(5))) == ("widen", 2)
+    assert leads(at(*rows, weak(4, version="v009_try"))) == ("widen", 4)
+    assert leads(at(*rows, weak(4, version="v009_try"), weak(5))) == ("widen", 5)
     strong = weak(4, 1.03, version="v009_try", verdict="IMPROVED")
     assert leads(at(*rows, strong, weak(4, version="v010_try"))) == ("on", 0)
 
@@ -298,7 +300,7 @@ def test_the_course_of_a_real_repo_counts_by_its_history(repo: Path) -> None:
     label, why = command.split(" ")[2], command.partition("--why ")[2].strip('"').replace("REASON", "split the rows")
     selecting.select(repo, label, why=why, clock=clock)
     after = gating.gate(repo, final=False)
-    assert [f for f in after.findings if f.rule == "30"] == [] and after.course.kind == "on"
+    assert [f for f in after.findings if f.rule == "30"] == [] and after.course.kind == "widen"
 
 
 EVERY = (
@@ -324,7 +326,7 @@ def test_any_ledger_has_one_course(rows: list[Row], ideas: int, held: dict[str, 
         found = course(order, POLICY)
         assert 0 <= found.weak <= len(rows) and 0 <= found.have <= ideas and found.why
         assert (found.want == 50) == (found.kind in ("widen", "decide")) and (found.have == 0 or found.want == 50)
-        low, high = {"on": (0, 1), "widen": (2, 3), "decide": (4, 99), "finish": (0, 99)}[found.kind]
+        low, high = {"on": (0, 1), "widen": (2, 99), "decide": (4, 99), "finish": (0, 99)}[found.kind]
         assert low <= found.weak <= high and (found.kind != "on" or found.lines == ())
         assert bool(red(order)) == (found.kind == "decide")
 

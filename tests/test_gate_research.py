@@ -104,14 +104,13 @@ def test_an_attempt_after_two_weak_rounds_without_a_search_blocks() -> None:
         (*WEAK, tried(2, version="v009_b")),
         (*WEAK, tried(3, reason="machine.unfit: x")),
         (*WEAK, tried(3, 1.5, kind="recheck")),
-        (*WEAK, decided("select: pivot: tensor cores", at_head=READ), tried(3)),
         (*WEAK, tried(3), decided("select: stop: the roof", at_head=AFTER)),
         (*WEAK, tried(3), row("v009_met")),
         (*WEAK, tried(3, epoch=0)),
     ],
     ids=[
         "nothing tried", "one weak round", "two and no attempt after them", "a strong round between", "one round",
-        "the second weak round goes on", "a row about the machine", "a recheck", "a decision before it",
+        "the second weak round goes on", "a row about the machine", "a recheck",
         "a stop that counts", "the target is met", "an imported row",
     ],
 )  # fmt: skip
@@ -128,6 +127,35 @@ def test_a_gain_or_a_decision_after_it_does_not_take_the_debt_away() -> None:
     assert NONE in said(log((), *WEAK, lucky))
     assert NONE in said(log((), *WEAK, lucky, tried(4)))
     assert NONE in said(log((), *WEAK, tried(3), decided("select: pivot: tensor cores", at_head=AFTER)))
+
+
+PIVOT = decided("select: pivot: tensor cores", at_head=READ)
+
+
+@pytest.mark.parametrize("word", ["pivot: tensor cores", "continue: 3 % from wider loads"])
+def test_a_decision_before_it_does_not_take_the_place_of_a_search(word: str) -> None:
+    """Breaks when a line in the ledger discharges the search that two weak rounds owe, before or between them."""
+    row = decided(f"select: {word}", at_head=READ)
+    assert (
+        f"2 weak rounds in a row (round 1, round 2) ended before it; noted since they began and before it: {NONE}"
+        in (said(log((), *WEAK, row, tried(3))))
+    )
+    between = (STRONG, tried(1), row, tried(2), row, tried(3))
+    assert [f.where for f in found(log((), *between))] == ["artifacts/lineage.jsonl: v004_try"]
+    assert said(log((), *between[:5])) == "", "nothing is owed before the attempt"
+
+
+def test_a_search_is_owed_once_whatever_is_decided_beside_it() -> None:
+    """Breaks when a decision spoils a search that was made, or one that was not made is asked for twice."""
+    assert said(log(FULL, *WEAK, PIVOT, CITED)) == "", "read before the decision"
+    late = log(FULL, *WEAK, PIVOT, replace_head(CITED, READ), held={AFTER: 50})
+    assert NONE in said(late), "read after the attempt"
+    plateau = (*WEAK, tried(3), tried(4), PIVOT, tried(5), tried(6), tried(7))
+    (one,) = found(log((), *plateau))
+    assert one.where == "artifacts/lineage.jsonl: v004_try"
+    assert said(log(FULL, *plateau, tried(8, cites=(FULL[0].key,), at_head=AFTER))) == ""
+    strong = tried(3, 1.05, verdict="IMPROVED")
+    assert said(log((), *WEAK[:2], PIVOT, strong, tried(4), tried(5))) == "", "a gain begins the count anew"
 
 
 def replaced(*changed: Idea, keep: int) -> tuple[Idea, ...]:

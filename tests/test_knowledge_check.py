@@ -10,11 +10,24 @@ from typing import Any
 import pytest
 
 from kernelpilot_helpers import knowledge
+from kernelpilot_helpers.knowledge.check import Checked
 from tests import knowledge_tree as tree
 
 
 def whats(folder: Path) -> list[str]:
     return [fault.what for fault in knowledge.check(knowledge.read(folder))]
+
+
+def test_a_whole_check_counts_what_a_search_has_and_finds_what_both_checks_find(tmp_path: Path) -> None:
+    """Breaks when the records are counted wrongly, or the whole check leaves out the index or the pages."""
+    sound = knowledge.read(tree.make(tmp_path / "sound"))
+    assert knowledge.checked(sound) == Checked(faults=(), records=len(knowledge.load(sound).records))
+    assert knowledge.checked(sound).records > 1
+    bad = tree.make(tmp_path / "bad", pages={"cards/x.md": "no card\n"})
+    (bad / "data" / "vocabulary.json").write_text("{}")
+    source = knowledge.read(bad)
+    apart = (knowledge.check(source), knowledge.check_pages(source))
+    assert all(apart) and knowledge.checked(source).faults == (*apart[0], *apart[1])
 
 
 def test_a_sound_tree_has_no_fault(tmp_path: Path) -> None:

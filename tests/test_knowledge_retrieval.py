@@ -13,10 +13,16 @@ from kernelpilot_helpers import knowledge
 
 ROOT = Path(__file__).resolve().parents[1]
 QUESTIONS = (
-    ("knowledge_queries.jsonl", 38, {"ndcg10": 0.58, "hit5": 0.92, "symptom_ndcg10": 0.55}),
+    ("knowledge_queries.jsonl", 38, {"ndcg10": 0.62, "hit5": 0.92, "symptom_ndcg10": 0.55}),
     ("knowledge_queries_pooled.jsonl", 36, {"ndcg10": 0.68, "hit5": 0.92, "symptom_ndcg10": 0.62}),
+    ("knowledge_queries_fresh.jsonl", 32, {"ndcg10": 0.55, "hit5": 0.90, "symptom_ndcg10": 0.48}),
+    ("knowledge_queries_unseen.jsonl", 26, {"ndcg10": 0.51, "hit5": 0.84, "symptom_ndcg10": 0.42}),
+    ("knowledge_queries_late.jsonl", 36, {"ndcg10": 0.46, "hit5": 0.88, "symptom_ndcg10": 0.35}),
 )
-"""Questions, how many, and figures that the committed tree keeps with a margin of about a twelfth."""
+"""Questions, how many, and figures that the committed tree keeps with a margin of about a twelfth.
+
+The unseen ones were never looked at while ranking and vocabulary were made: look at none of them when you change these.
+"""
 
 
 def test_the_committed_tree_is_sound() -> None:
@@ -36,7 +42,7 @@ def test_judged_questions_stay_above_their_bars(
     found = benchmark.judged(knowledge.read(ROOT / "knowledge"), ROOT / "tests" / name, table=False)
     assert found["questions"] == count
     for figure, bar in least.items():
-        assert found[figure] >= max(bar, benchmark.BARS[figure]), (figure, found)
+        assert found[figure] >= bar, (figure, found)
 
 
 def test_measured_rows_of_the_symptom_pages_are_those_of_the_file() -> None:

@@ -16,7 +16,8 @@ from kernelpilot_helpers.__main__ import main
 from kernelpilot_helpers.cli import common
 from kernelpilot_helpers.errors import BadRecord, Refused
 from kernelpilot_helpers.executors.fake import FakeLab
-from kernelpilot_helpers.knowledge.route import judged, stop_of
+from kernelpilot_helpers.knowledge.route import _parts, judged, stop_of
+from kernelpilot_helpers.ncu import limits
 from kernelpilot_helpers.referee import workspace
 from tests.knowledge_made import ROOT, fact, index
 
@@ -41,6 +42,54 @@ def led(folder: Path, name: str, **changes: Any) -> tuple[knowledge.Case, knowle
     with knowledge.opened(knowledge.read(folder), folder.parent / "cache") as tables:
         case = knowledge.case_of(data, knowledge.listing.lexicon(tables), at="digest.json")
         return case, knowledge.route(tables, case, 5)
+
+
+LOW_STALL = limits.STALL / 2
+"""The share of the stalls that names a reason with low confidence."""
+CLASSES_OWN: dict[str, tuple[float, ...]] = {
+    "atomic_share": (limits.ATOMIC_SHARE,),
+    "busiest_pipe": (limits.PIPE_LOW, limits.BUSY),
+    "bytes_per_sector_store": (limits.BYTES_PER_SECTOR,),
+    "conflict_share": (limits.CONFLICT,),
+    "dram_sol": (limits.BUSY,),
+    "excess_share": (limits.EXCESS_SECTORS,),
+    "imbalance": (limits.IMBALANCE,),
+    "issue": (limits.ISSUE, limits.BUSY),
+    "l2_sol": (limits.BUSY,),
+    "local_share": (limits.LOCAL_SHARE,),
+    "occ.theoretical": (limits.THEORETICAL,),
+    "stall.barrier": (LOW_STALL,),
+    "stall.long_scoreboard": (LOW_STALL, limits.STALL),
+    "stall.membar": (LOW_STALL,),
+    "tensor": (limits.TENSOR_USED, limits.NEAR),
+    "waves": (limits.WAVES_SHORT,),
+}
+"""Role -> bounds that a digest's class has too: where one moves there, the table has to follow."""
+ROUTES_OWN: dict[str, tuple[float, ...]] = {
+    "dram_sol": (10,),
+    "duration_us": (1, 2, 4, 5, 10, 20, 50),
+    "issue": (40,),
+    "l2_hits": (60,),
+    "l2_sol": (50,),
+    "local_share": (0.2,),
+    "memory_sol": (30,),
+    "occ.theoretical": (12,),
+    "registers": (168,),
+    "shared_wavefronts": (1000,),
+    "spill_share": (1,),
+    "stall.no_instruction": (0.2,),
+    "tensor": (1, 20, 30),
+    "tma": (5,),
+    "waves": (0.5, 0.7, 1, 2, 4, 16),
+}
+"""Role -> bounds that only a technique has."""
+
+
+def test_a_bound_that_a_class_has_too_is_the_same_in_both() -> None:
+    """Breaks when a limit of the digest moves and the table keeps the old one, or a bound of the table drifts."""
+    found = {_parts(test)[::2] for rule in knowledge.rules() for test in (*rule.when, *rule.guard, *rule.unless)}
+    shared = {(role, bound) for role, bounds in CLASSES_OWN.items() for bound in bounds}
+    assert found == shared | {(role, float(bound)) for role, bounds in ROUTES_OWN.items() for bound in bounds}
 
 
 def test_the_table_is_sound(folder: Path) -> None:

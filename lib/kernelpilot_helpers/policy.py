@@ -157,6 +157,12 @@ class Policy:
     scratch_keep: int = 20
     """Tries kept in .kernelpilot/scratch (a ring buffer)."""
     evidence_file_bytes_max: int = 8 * 1024 * 1024
+    shingle_tokens: int = 24
+    """A stretch of so many tokens that two files share is no accident; below it, idioms of the language are."""
+    shared_tokens_max: int = 100
+    """More tokens in such stretches: one file was made from the other. About ten lines; measured in docs/formats."""
+    framework_source_bytes_max: int = 1024 * 1024
+    """What a contract may name of a framework as its baseline's code: it is compared at every gate."""
 
 
 POLICY = Policy()

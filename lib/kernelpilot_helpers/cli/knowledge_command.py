@@ -168,9 +168,8 @@ def check(index: Path | None, data: Path | None, as_json: bool) -> int:
     """Check facts, lessons, vocabulary and pages: schema, ids, commits, words, links. Exit 1 on a finding."""
     from kernelpilot_helpers import knowledge
 
-    source = knowledge.read(index, data)
-    faults = [*knowledge.check(source), *knowledge.check_pages(source)]
-    count = 0 if faults else len(knowledge.load(source).records)
+    found = knowledge.checked(knowledge.read(index, data))
+    faults, count = found.faults, 0 if found.faults else found.records
     out = {
         "pass": not faults,
         "records": count,

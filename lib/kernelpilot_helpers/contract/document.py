@@ -14,6 +14,7 @@ from kernelpilot_helpers.contract.model import (
     Baseline,
     Call,
     Contract,
+    Framework,
     NumericsSpec,
     Objective,
     Reference,
@@ -94,6 +95,7 @@ def _meaning(good: dict[str, Any]) -> Iterator[str]:
         ("baseline", tuple[Baseline, ...], lambda b: rules.baseline_faults(b, target)),
         ("numerics", NumericsSpec, rules.numerics_faults),
         ("timing", Timing, lambda t: rules.timing_faults(t, _part(good, "call", Call))),
+        ("framework", tuple[Framework, ...], rules.framework_faults),
         ("objective", Objective, lambda o: rules.objective_faults(o, target)),
     )
     for key, kind, check in checks:
@@ -128,6 +130,8 @@ def dump(contract: Contract) -> bytes:
     doc: dict[str, object] = {}
     for field in msgspec.structs.fields(Contract):
         value = getattr(contract, field.name)
+        if field.name == "framework" and not value:
+            continue  # a contract of before there was such a table keeps its bytes
         if field.name in ("axes", "tensors"):
             doc[field.name] = {name: _lean(item) for name, item in value.items()}
         elif isinstance(value, msgspec.Struct):

@@ -112,6 +112,16 @@ class SourcePolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     licences: tuple[str, ...] = ("Apache-2.0", "BSD-3-Clause", "MIT")
 
 
+class Framework(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A checkout of somebody's project that the baseline comes from. Where it lies is a fact of each machine."""
+
+    name: str
+    in_place: bool = False
+    """Whether work may edit it; else it stays as it was when the contract was locked."""
+    sources: tuple[str, ...] = ()
+    """Files and folders of it that hold the baseline's code, relative to its root."""
+
+
 class Tensor(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One argument of ``entry``. Shapes and strides are axis names, numbers or expressions, in elements."""
 
@@ -144,6 +154,7 @@ class Contract(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     timing: Timing = Timing()
     objective: Objective = Objective()
     policy: SourcePolicy = SourcePolicy()
+    framework: tuple[Framework, ...] = ()
     tensors: dict[str, Tensor]
 
 
@@ -175,6 +186,19 @@ class Case(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     source: Source = Source()
 
 
+class Checkout(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A framework's checkout as it was found."""
+
+    head: str
+    """Commit id."""
+    status: str
+    """sha256 over what ``git status`` lists, untracked files included, and over the bytes of each of those files."""
+    edited: int = 0
+    """How many files that list names; 0: as committed."""
+    place: str = ""
+    """sha256 of where it lay on the machine: tells that another copy is looked at, and not where."""
+
+
 class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """``artifacts/contract.lock.json``: what may not change without ``kernelpilot lock --amend --why``."""
 
@@ -192,3 +216,5 @@ class Lock(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """killed/applicable of the task audit."""
     survivors: tuple[str, ...] = ()
     not_applicable: tuple[str, ...] = ()
+    frameworks: dict[str, Checkout] = {}
+    """Name of a framework of the contract -> its checkout when this was locked."""

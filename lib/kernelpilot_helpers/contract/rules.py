@@ -16,6 +16,7 @@ from kernelpilot_helpers.contract.model import (
     Axis,
     Baseline,
     Call,
+    Framework,
     NumericsSpec,
     Objective,
     Reference,
@@ -192,6 +193,20 @@ def objective_faults(objective: Objective, target: Target | None) -> Iterator[st
     limit = 100 * DEVICES[device(target)].noninferiority
     if not 0 < margin <= limit:
         yield f"objective.noninferiority_pct = {margin}: may only tighten the device's {limit:g}"
+
+
+def framework_faults(frameworks: tuple[Framework, ...]) -> Iterator[str]:
+    """Different names, each a word of local.toml; sources inside the checkout."""
+    for name, count in Counter(one.name for one in frameworks).items():
+        if count > 1:
+            yield f"framework: {count} entries have the name {name!r}"
+    for ix, one in enumerate(frameworks):
+        if not identifier(one.name):
+            yield f"framework[{ix}].name = {show(one.name)}: want a name of letters, digits and _"
+        for path in one.sources:
+            pure = PurePosixPath(path)
+            if not path or pure.is_absolute() or ".." in pure.parts or "\\" in path or str(pure) != path:
+                yield f"framework[{ix}].sources = {show(path)}: want a path inside the checkout, without .."
 
 
 def builtins_of(record: msgspec.Struct) -> dict[str, object]:

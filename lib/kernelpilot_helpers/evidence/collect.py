@@ -16,8 +16,8 @@ from kernelpilot_helpers.attempt.job import JobCase
 from kernelpilot_helpers.attempt.resolve import resolve
 from kernelpilot_helpers.contract.model import Case, Contract, Lock
 from kernelpilot_helpers.errors import KernelPilotError, Refused
-from kernelpilot_helpers.evidence import digests, files, git_facts, loop, run_facts
-from kernelpilot_helpers.evidence.model import MISSING, Evidence, GitFacts, LoopFacts, TuningFacts
+from kernelpilot_helpers.evidence import checkouts, digests, files, git_facts, loop, run_facts
+from kernelpilot_helpers.evidence.model import MISSING, CheckoutFacts, Evidence, GitFacts, LoopFacts, TuningFacts
 from kernelpilot_helpers.evidence.tuning import collect_tuning
 from kernelpilot_helpers.ledger import Idea, Row
 from kernelpilot_helpers.records import Fault
@@ -88,6 +88,9 @@ def collect(root: Path, *, audit: Audit, tuning: Tuning | None = None) -> Eviden
         base_contract=_base_contract(root, newest, base),
         sources=files.texts(root, (path for path, _ in files.walk(root, f"src/{task}/variants"))) if task else {},
         task=task,
+        checkouts=_checkouts(root, words),
+        originals=_originals(root, words.lock),
+        given=scaffold.given(words.contract) if isinstance(words.contract, Contract) else {},
         digests=digests.collect(root),
     )
 
@@ -165,6 +168,18 @@ def _task(root: Path, contract: Contract | Fault) -> str:
     except OSError:
         return ""
     return found[0] if len(found) == 1 else ""
+
+
+def _checkouts(root: Path, words: _Words) -> dict[str, CheckoutFacts]:
+    if isinstance(words.contract, Fault):
+        return {}
+    return checkouts.collect(root, words.contract, words.lock if isinstance(words.lock, Lock) else None)
+
+
+def _originals(root: Path, lock: Lock | Fault) -> dict[str, str]:
+    if isinstance(lock, Fault):
+        return {}
+    return files.texts(root, (path for path in lock.files if path.startswith("baseline/")))
 
 
 def _audit(root: Path, words: _Words, audit: Audit) -> list[Fault]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from kernelpilot_helpers.attempt.job import JobCase
 from kernelpilot_helpers.autotune import PerformanceMap
 from kernelpilot_helpers.benchmark import Bench
-from kernelpilot_helpers.contract.model import Case, Contract, Lock
+from kernelpilot_helpers.contract.model import Case, Checkout, Contract, Lock
 from kernelpilot_helpers.correctness import Verification
 from kernelpilot_helpers.dispatcher import Table
 from kernelpilot_helpers.evidence.digest_facts import DigestFacts
@@ -160,6 +160,21 @@ class RunFacts:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CheckoutFacts:
+    """One framework's checkout on this machine."""
+
+    now: Checkout | Fault
+    """Its state, or why nobody knows it."""
+    path: str = ""
+    """Absolute; for what is shown on this machine, never for what is written down."""
+    edits: tuple[str, ...] = ()
+    """The first of its paths that are not as committed."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Path -> text of what the contract names as the baseline's code, in the locked commit."""
+    source_faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class TuningFacts:
     """The map, the dispatcher and its files; ``faults`` are what does not hold together among them (pure check)."""
 
@@ -210,5 +225,11 @@ class Evidence:
     """Repo-relative path -> text of every file below the variants folder, as it is in the worktree."""
     task: str = ""
     """Folder below ``src/``; empty when neither the contract nor the repo says."""
+    checkouts: Mapping[str, CheckoutFacts] = field(default_factory=dict)
+    """Framework that the contract names -> its checkout."""
+    originals: Mapping[str, str] = field(default_factory=dict)
+    """Path -> text of the files below ``baseline/`` that the lock covers."""
+    given: Mapping[str, str] = field(default_factory=dict)
+    """Name -> code that KernelPilot itself hands out for this contract: nobody took it from the baseline."""
     digests: tuple[DigestFacts, ...] = ()
     """Every folder below ``artifacts/profile-digests/`` that holds a digest."""

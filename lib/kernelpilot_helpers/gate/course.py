@@ -11,6 +11,7 @@ from kernelpilot_helpers.gate.done import done, stopped, target_met
 from kernelpilot_helpers.gate.final_facts import FINAL_PATH, FIX
 from kernelpilot_helpers.gate.model import Course, NotEvaluated, Rule
 from kernelpilot_helpers.gate.research import MARK, Study, study
+from kernelpilot_helpers.gate.rules_research import unsearched
 from kernelpilot_helpers.gate.weak import streak
 from kernelpilot_helpers.ledger import LINEAGE_PATH
 from kernelpilot_helpers.policy import Policy
@@ -37,12 +38,14 @@ def _course(evidence: Evidence, policy: Policy) -> Course:
     weak, begin = streak(evidence, policy)
     stop = "" if met else stopped(evidence, policy)
     count = len(weak)
+    if not met and not stop and count < policy.plateau_rounds:
+        weak, begin = unsearched(evidence, policy)  # a decision ends a plateau, and owes the search all the same
     if met or stop:
         said = f"decided: {stop}" if stop else why
         return Course(kind="finish", weak=count, why=said, lines=_finish(evidence, policy))
-    if count < min(policy.weak_rounds, policy.plateau_rounds):
+    if len(weak) < min(policy.weak_rounds, policy.plateau_rounds):
         return Course(kind="on", weak=count, why=f"{count} weak round{'s' * (count != 1)} in a row at the end")
-    said = f"{count} weak rounds in a row ({', '.join(weak[-SHOWN:])})"
+    said = f"{len(weak)} weak rounds in a row ({', '.join(weak[-SHOWN:])})"
     read = study(evidence, policy, begin)
     have, want, left_out = read.sources, read.want, read.left_out()
     noted = f"{have} of {want} new sources noted" + (f"; {left_out}" if left_out else "")
@@ -50,7 +53,7 @@ def _course(evidence: Evidence, policy: Policy) -> Course:
         said = f"{said}, no decision; {noted}"
         return Course(kind="decide", weak=count, why=said, lines=facts.decisions(evidence), have=have, want=want)
     lines = _widen(evidence, read)
-    return Course(kind="widen", weak=count, why=f"{said}; {noted}", lines=lines, have=have, want=want)
+    return Course(kind="widen", weak=len(weak), why=f"{said}; {noted}", lines=lines, have=have, want=want)
 
 
 def _widen(evidence: Evidence, read: Study) -> tuple[str, ...]:

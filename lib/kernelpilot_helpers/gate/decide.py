@@ -11,6 +11,7 @@ from kernelpilot_helpers.gate import (
     rules_profile,
     rules_repo,
     rules_research,
+    rules_source,
 )
 from kernelpilot_helpers.gate.done import done
 from kernelpilot_helpers.gate.final_rules import FINAL_RULES
@@ -23,6 +24,7 @@ RULES: tuple[Rule, ...] = tuple(
     sorted(
         (
             *rules_repo.RULES,
+            *rules_source.RULES,
             *rules_lineage.RULES,
             *rules_measure.RULES,
             *rules_profile.RULES,

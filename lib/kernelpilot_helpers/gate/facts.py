@@ -191,3 +191,9 @@ def short(commit: str) -> str:
 
 
 COMMIT = re.compile(r"[0-9a-f]{40}\Z")
+MARKS = re.compile(
+    r"SPDX-License-Identifier|\bCopyright\s+(?:\(c\)|©|\d{4})"
+    r"|https?://(?:www\.)?(?:github\.com|gitlab\.[a-z]+|bitbucket\.org|huggingface\.co|raw\.githubusercontent\.com)/",
+    re.IGNORECASE,
+)
+"""Somebody's licence line, or an address of somebody's source."""

@@ -11,7 +11,7 @@ from kernelpilot_helpers.contract.model import Contract, Lock
 from kernelpilot_helpers.evidence.model import MISSING, Evidence
 from kernelpilot_helpers.gate import facts
 from kernelpilot_helpers.gate.audited import Found, under
-from kernelpilot_helpers.gate.facts import contract_of, lock_of, short
+from kernelpilot_helpers.gate.facts import MARKS, contract_of, lock_of, short
 from kernelpilot_helpers.gate.model import NotEvaluated, Rule
 from kernelpilot_helpers.ledger import LINEAGE_PATH
 from kernelpilot_helpers.policy import Policy
@@ -28,12 +28,6 @@ ALLOWED = {
 """Declared language -> native languages that its files may be in. Python that binds a native file is always there."""
 LOCKING = "kernelpilot lock"
 IMPORTED = {"numpy": "numpy", "torch": "torch", "triton": "triton"}
-MARKS = re.compile(
-    r"SPDX-License-Identifier|\bCopyright\s+(?:\(c\)|©|\d{4})"
-    r"|https?://(?:www\.)?(?:github\.com|gitlab\.[a-z]+|bitbucket\.org|huggingface\.co|raw\.githubusercontent\.com)/",
-    re.IGNORECASE,
-)
-"""Somebody's licence line, or an address of somebody's source."""
 
 
 def skeleton(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
@@ -89,12 +83,6 @@ def one_root(evidence: Evidence, policy: Policy) -> Iterator[Found]:
     for path in git.hidden:
         what = "git was told not to look at this file (assume-unchanged or skip-worktree)"
         yield path, what, f"git update-index --no-assume-unchanged --no-skip-worktree {path}"
-
-
-def checkout(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
-    """Input: HEAD and status of a framework checkout that the contract names; the format has no such field yet."""
-    raise NotEvaluated("the contract names no framework checkout")
-    yield  # pragma: no cover - a generator, as every check
 
 
 def explicit(evidence: Evidence, policy: Policy) -> Iterator[Found]:
@@ -210,14 +198,6 @@ def _language(declared: str, folder: str, held: dict[str, str]) -> Iterator[Foun
         yield folder.rstrip("/"), f"no file imports {wanted}; the contract declares {declared}", fix
 
 
-def source_policy(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
-    """Input: token shingles of candidate and baseline files, which nothing computes yet."""
-    if contract_of(evidence).policy.source == "derived":
-        raise NotEvaluated("the contract allows derived work; rule 9 checks where it comes from")
-    raise NotEvaluated("token shingles against the baseline are not computed yet")
-    yield  # pragma: no cover - a generator, as every check
-
-
 def provenance(evidence: Evidence, policy: Policy) -> Iterator[Found]:  # noqa: ARG001
     """Input: licence lines and source addresses in the files of judged variants, against their rows' provenance."""
     scratch = contract_of(evidence).policy.source == "from_scratch"
@@ -254,13 +234,11 @@ def secrets(evidence: Evidence, policy: Policy) -> Iterable[Found]:
 RULES: tuple[Rule, ...] = (
     Rule(id="1", title="skeleton is committed", severity="block", phase="always", check=skeleton),
     Rule(id="2", title="one root", severity="block", phase="always", check=one_root),
-    Rule(id="4", title="framework checkout is read-only", severity="block", phase="always", check=checkout),
     Rule(id="5", title="K, R and W are explicit", severity="block", phase="always", check=explicit),
     Rule(id="5", title="the lock comes before the loop", severity="trend", phase="always", check=early),
     Rule(id="6", title="nothing locked was changed", severity="block", phase="always", check=unchanged),
     Rule(id="6", title="an amendment is shown", severity="trend", phase="always", check=amended),
     Rule(id="7", title="language follows the request", severity="block", phase="always", check=language),
-    Rule(id="8", title="source policy", severity="block", phase="always", check=source_policy),
     Rule(id="9", title="provenance", severity="block", phase="always", check=provenance),
     Rule(id="34", title="no secrets, no giant files", severity="block", phase="always", check=secrets),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from kernelpilot_helpers.evidence.model import Evidence
 from kernelpilot_helpers.gate import facts
@@ -25,24 +26,62 @@ def expansion(evidence: Evidence, policy: Policy) -> Iterator[Found]:
 
     The first attempt after ``policy.weak_rounds`` weak rounds owes a search: counted from where the weak rounds
     began, noted before it, with one hypothesis that it cites. What it lacked a later attempt makes up for. A decision
-    made before it begins the count anew; a target that is met, or a stop that counts, asks for no search.
+    takes no search's place: only one made after the attempt that made up for it begins the count anew. A target that
+    is met, or a stop that counts, asks for no search.
     """
-    rows = facts.epoch_rows(evidence)
     if target_met(evidence)[0] or stopped(evidence, policy):
         return
-    tried = [ix for ix, row in enumerate(rows) if row.kind == "attempt" and not facts.void(row)]
-    known: set[int] = set()
-    for at, ix in enumerate(tried):
-        weak, begin = streak(evidence, policy, ix)
-        if len(weak) < policy.weak_rounds or begin is None or id(begin) in known:
-            continue
-        known.add(id(begin))
+    for debt in debts(evidence, policy):
         if evidence.git.cut:
-            raise NotEvaluated(f"what was read before {rows[ix].version} is in no history here: {evidence.git.cut}")
-        if not any(_paid(evidence, policy, begin, rows[later]) for later in tried[at:]):
-            now, had = study(evidence, policy, begin), study(evidence, policy, begin, rows[ix])
-            where = f"{LINEAGE_PATH}: {rows[ix].version}"
-            yield where, _lacked(weak, rows[ix], had, now), _make_up(evidence, now)
+            owing = debt.attempt.version
+            raise NotEvaluated(f"what was read before {owing} is in no history here: {evidence.git.cut}")
+        if not debt.paid:
+            now, had = study(evidence, policy, debt.begin), study(evidence, policy, debt.begin, debt.attempt)
+            where = f"{LINEAGE_PATH}: {debt.attempt.version}"
+            yield where, _lacked(debt.weak, debt.attempt, had, now), _make_up(evidence, now)
+
+
+@dataclass(kw_only=True, slots=True)
+class Debt:
+    """A search that an attempt owed."""
+
+    weak: tuple[str, ...]
+    """The weak rounds, oldest first."""
+    begin: Row
+    """The row after which they begin."""
+    attempt: Row
+    paid: bool = False
+    """Whether it or a later attempt cites a hypothesis of a whole search."""
+
+
+def debts(evidence: Evidence, policy: Policy) -> list[Debt]:
+    """The searches owed in this epoch, one for each stretch of weak rounds, oldest first."""
+    return _walk(evidence, policy)[0]
+
+
+def unsearched(evidence: Evidence, policy: Policy) -> tuple[tuple[str, ...], Row | None]:
+    """As ``weak.streak``, of a count that only a search and a decision after it begin anew. Raises NotEvaluated."""
+    return streak(replace(evidence, rows=_walk(evidence, policy)[1]), policy)
+
+
+def _walk(evidence: Evidence, policy: Policy) -> tuple[list[Debt], tuple[Row, ...]]:
+    """The debts, and the rows since the last decision that a search came before, without other decisions."""
+    out: list[Debt] = []
+    kept: tuple[Row, ...] = ()
+    for row in facts.epoch_rows(evidence):
+        if facts.word(row) in facts.DECISIONS:
+            begin = streak(replace(evidence, rows=kept), policy)[1]
+            if any(debt.paid and debt.begin is begin for debt in out):
+                kept = (row,)
+            continue  # without a search the count goes on as if nothing had been decided
+        kept = (*kept, row)
+        if row.kind == "attempt" and not facts.void(row):
+            weak, begin = streak(replace(evidence, rows=kept), policy, len(kept) - 1)
+            if len(weak) >= policy.weak_rounds and begin is not None and all(d.begin is not begin for d in out):
+                out.append(Debt(weak=weak, begin=begin, attempt=row))
+            for debt in out:
+                debt.paid = debt.paid or _paid(evidence, policy, debt.begin, row)
+    return out, kept
 
 
 def _paid(evidence: Evidence, policy: Policy, begin: Row, attempt: Row) -> bool:

@@ -5,7 +5,7 @@ own; pages say which technique to try when. Open the code that a record names be
 """
 
 from kernelpilot_helpers.knowledge import clones, listing, shelf
-from kernelpilot_helpers.knowledge.check import check, check_pages
+from kernelpilot_helpers.knowledge.check import check, check_pages, checked
 from kernelpilot_helpers.knowledge.corpus import Corpus, Source, bundle_folder, load, read
 from kernelpilot_helpers.knowledge.model import (
     LESSONS,
@@ -52,6 +52,7 @@ __all__ = [
     "case_of",
     "check",
     "check_pages",
+    "checked",
     "clones",
     "listing",
     "load",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+import msgspec
+
 from kernelpilot_helpers import records
 from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.knowledge import check_facts, check_lessons, check_repos
@@ -15,13 +17,32 @@ from kernelpilot_helpers.knowledge.corpus import Source
 from kernelpilot_helpers.knowledge.model import VOCABULARY, Vocabulary
 from kernelpilot_helpers.records import Fault
 
-__all__ = ["check", "check_pages"]
+__all__ = ["Checked", "check", "check_pages", "checked"]
 
 MINE = "scripts/refresh_pr_knowledge.py --help  # mine the facts anew"
 
 
+class Checked(msgspec.Struct, frozen=True, kw_only=True):
+    """What a whole check found."""
+
+    faults: tuple[Fault, ...]
+    records: int
+    """Ids among the rows that can be read; where there is no fault, the records that a search has."""
+
+
+def checked(source: Source) -> Checked:
+    """Every fault of the index and of its pages; the corpus is not loaded to be counted."""
+    mined: dict[str, Mined] = {}
+    faults = (*_faults(source, mined), *check_pages(source))
+    return Checked(faults=faults, records=len(mined))
+
+
 def check(source: Source) -> list[Fault]:
     """Every fault of vocabulary, mined facts and lessons; an empty list is a sound index. Pages: ``check_pages``."""
+    return _faults(source, {})
+
+
+def _faults(source: Source, mined: dict[str, Mined]) -> list[Fault]:
     out: list[Fault] = []
     try:
         vocabulary: Vocabulary | None = records.parse(source.vocabulary, VOCABULARY, at=source.vocabulary_path)
@@ -30,7 +51,6 @@ def check(source: Source) -> list[Fault]:
         out.append(Fault(where=error.where, what=error.what, fix=error.fix))
     if vocabulary is not None:
         out += [Fault(where=source.vocabulary_path, what=w, fix="edit it") for w in _vocabulary_faults(vocabulary)]
-    mined: dict[str, Mined] = {}
     out += _mined_faults(source, vocabulary, mined)
     paths = (PurePosixPath(path.replace("\\", "/")) for path, _ in source.pages)
     techniques = frozenset(path.stem for path in paths if path.parent == PurePosixPath("techniques"))
@@ -69,7 +89,7 @@ def _mined_faults(source: Source, vocabulary: Vocabulary | None, mined: dict[str
 
 def _vocabulary_faults(vocabulary: Vocabulary) -> Iterator[str]:
     for symptom in vocabulary.symptoms:
-        if not symptom.says or not symptom.look_for:
+        if not symptom.says or not (symptom.look_for or symptom.topics):
             yield f"symptoms: {symptom.why!r} says nothing or leads nowhere"
         for name in symptom.look_for:
             if name not in vocabulary.mechanisms:

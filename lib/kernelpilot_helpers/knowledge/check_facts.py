@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
 
 import msgspec
 
@@ -17,6 +16,7 @@ from kernelpilot_helpers.errors import BadRecord
 from kernelpilot_helpers.knowledge.check_foreign import in_facts
 from kernelpilot_helpers.knowledge.check_lessons import MOST_LISTED, Mined
 from kernelpilot_helpers.knowledge.facts import FORMAT, VERSION
+from kernelpilot_helpers.knowledge.mined import Facts
 from kernelpilot_helpers.knowledge.model import Vocabulary
 
 LONGEST_TEXT = 300
@@ -34,7 +34,6 @@ ARCHS = frozenset(
     )
 )
 """Compute capabilities that CUDA has had, and 73, which code names though no product has it."""
-Count = Annotated[int, msgspec.Meta(ge=0)]
 _WORDS = re.compile(r"(?:[a-z0-9_.+*-]+(?:\n|$))*")
 _NAMES = re.compile(r"(?:[A-Za-z_~][\w.:~()]*(?:\n|$))*")
 _PATHS = re.compile(
@@ -43,47 +42,6 @@ _PATHS = re.compile(
 _CLAIM = re.compile(r"\d{1,4}(?:\.\d{1,3})?(?:x|%|TFLOPS|GB/s|TB/s)")
 _EVIDENCE = re.compile(r"(?:(?:arch:sm\d+|(?:dtype|family|dsl):[a-z0-9-]+)(?:\n|$))*")
 _SAYS = frozenset(("paths", "symbols", "title", "lines", "files", "around", "mechanisms", "texts"))
-
-
-class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
-    path: str
-    add: Count | None
-    del_: Count | None = msgspec.field(name="del")
-
-
-class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One row, with every key of the format and no other."""
-
-    id: str
-    repo: str
-    pr: Annotated[int, msgspec.Meta(ge=1)] | None
-    sha: str
-    merged_at: str
-    how: str
-    tier: str
-    why: str
-    score: float
-    label: str
-    archs: tuple[str, ...]
-    dtypes: tuple[str, ...]
-    families: tuple[str, ...]
-    kinds: tuple[str, ...]
-    evidence: dict[str, dict[str, Count]]
-    n_files: Count
-    files: tuple[_File, ...]
-    kernel_files: tuple[str, ...]
-    test_files: tuple[str, ...]
-    bench_files: tuple[str, ...]
-    config_files: Count
-    kadd: Count
-    kdel: Count
-    knet: Count
-    kernel_lines: Count
-    symbols: tuple[str, ...]
-    context: tuple[str, ...]
-    diff_terms: dict[str, Count]
-    claims: tuple[str, ...]
-    words: tuple[str, ...]
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +73,7 @@ class _Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
 
 
-_ROW = msgspec.json.Decoder(Row)
+_ROW = msgspec.json.Decoder(Facts)
 _NAMED = msgspec.json.Decoder(_Names)
 
 
@@ -186,11 +144,11 @@ def read(path: str, data: bytes, vocabulary: Vocabulary | None) -> File:
     return out
 
 
-def _texts(row: Row) -> tuple[str, ...]:
+def _texts(row: Facts) -> tuple[str, ...]:
     return (row.id, row.label, row.why, *row.words, *row.symbols, *row.context, *row.claims)
 
 
-def _row(row: Row, vocabulary: Vocabulary | None) -> Iterator[str]:
+def _row(row: Facts, vocabulary: Vocabulary | None) -> Iterator[str]:
     name = f"{row.repo}#{row.pr}" if row.pr is not None else f"{row.repo}@{row.sha[:12]}"
     if row.id != name or not re.fullmatch(r"[\w.-]+/[\w.-]+", row.repo):
         yield f"id: want owner/name#number or owner/name@sha12, got {row.id!r}"
@@ -221,7 +179,7 @@ def _is_utc(stamp: str) -> bool:
         return False
 
 
-def _foreign(row: Row) -> Iterator[str]:
+def _foreign(row: Facts) -> Iterator[str]:
     """What could carry somebody's sentence, name or machine."""
     alone = "words: want single words without a name or an address, got"
     for listed, pattern in ((row.words, _WORDS), (row.symbols, _NAMES), (row.context, _NAMES)):
@@ -248,7 +206,7 @@ def _foreign(row: Row) -> Iterator[str]:
         yield f"more than {MOST_NAMES} symbols or {MOST_LISTED} files"
 
 
-def _unknown(row: Row, vocabulary: Vocabulary) -> Iterator[str]:
+def _unknown(row: Facts, vocabulary: Vocabulary) -> Iterator[str]:
     lists: tuple[tuple[str, tuple[str, ...], dict[str, tuple[str, ...]]], ...] = (
         ("diff_terms", tuple(row.diff_terms), vocabulary.mechanisms),
         ("families", row.families, vocabulary.families),

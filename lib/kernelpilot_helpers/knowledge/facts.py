@@ -41,7 +41,10 @@ class _Header(msgspec.Struct, frozen=True):
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """What the miner writes; keys that are not here are passed over."""
+    """What a search takes from a row, and of any miner: older facts lack keys, newer ones may have more.
+
+    ``mined.Facts`` is the whole row, as strict as its format; to decode one costs the same.
+    """
 
     id: str
     repo: str

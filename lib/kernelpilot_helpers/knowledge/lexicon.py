@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -9,8 +10,16 @@ import msgspec
 from kernelpilot_helpers.knowledge import text
 from kernelpilot_helpers.knowledge.model import Vocabulary
 
-KINDS = "mftdas"
-"""Mechanism, family, topic, data type, architecture, symptom (named by its number)."""
+KINDS = "mftda"
+"""Mechanism, family, topic, data type, architecture; a symptom is ``s`` and named by its number."""
+BETWEEN = 3
+"""Of so many words of a symptom's name, one more may stand between them."""
+LIGHT = frozenset(
+    re.findall(
+        "[a-z]+", "a an and are as at be by for from has have in into is it its of on or our that the their to with"
+    )
+)
+"""Words that may be left out of a symptom's name."""
 Entry = tuple[str, str, str, str]
 """Stemmed phrase between spaces, kind, name, and the alias as it stands in the vocabulary."""
 
@@ -26,18 +35,30 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
     """Of each symptom: mechanisms and topics."""
 
     def heard(self, said: str, kinds: str = KINDS) -> dict[tuple[str, str], str]:
-        """Kind and name of all that the text names as whole words -> the longest alias that it uses.
+        """Kind and name of all that the text names as whole words -> the longest alias that it uses."""
+        return _longest(self._spoken(said, kinds))
 
-        The words of a symptom may stand in another order, as long as they stand together.
+    def symptoms(self, said: str) -> dict[str, tuple[str, int]]:
+        """Number of each symptom that the text names -> the longest alias, and how many words all its aliases cover.
+
+        The words of an alias may stand in another order and with little between them; the surest symptom comes first.
         """
+        words: dict[str, set[str]] = {}
+        spoken = list(self._spoken(said, "s"))
+        for phrase, _, name, _ in spoken:
+            words.setdefault(name, set()).update(_telling(phrase.split()))
+        longest = _longest(spoken)
+        order = sorted(words, key=lambda name: -len(words[name]))
+        return {name: (longest["s", name], len(words[name])) for name in order}
+
+    def _spoken(self, said: str, kinds: str) -> Iterator[Entry]:
         whole = text.phrase(said)
         stems = whole.split()
-        return _longest(
-            entry
-            for stem in dict.fromkeys(stems)
-            for entry in self.by_first.get(stem, ())
-            if entry[1] in kinds and (entry[0] in whole or (entry[1] == "s" and _together(entry[0].split(), stems)))
-        )
+        telling = _telling(stems) if "s" in kinds else []
+        for stem in dict.fromkeys(stems):
+            for entry in self.by_first.get(stem, ()):
+                if entry[1] in kinds and (entry[0] in whole or (telling and _together(entry[0].split(), telling))):
+                    yield entry
 
     def in_bag(self, pieces: frozenset[str], kinds: str) -> dict[tuple[str, str], str]:
         """The same for words without their order: every piece of a name must be there."""
@@ -49,12 +70,17 @@ class Lexicon(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def _telling(stems: Iterable[str]) -> list[str]:
+    return [stem for stem in stems if stem not in LIGHT]
+
+
 def _together(name: list[str], stems: list[str]) -> bool:
-    """Whether the pieces of a name stand side by side in any order."""
-    wanted = set(name)
-    return wanted.issubset(stems) and any(
-        wanted == set(stems[at : at + len(name)]) for at in range(len(stems) - len(name) + 1)
-    )
+    """Whether the telling pieces of a name stand near each other in any order; a name of one such piece never does."""
+    wanted = set(_telling(name))
+    if len(wanted) < 2 or not wanted.issubset(stems):
+        return False
+    width = len(wanted) + len(wanted) // BETWEEN
+    return any(wanted.issubset(stems[at : at + width]) for at in range(len(stems) - len(wanted) + 1))
 
 
 def _longest(entries: Iterable[Entry]) -> dict[tuple[str, str], str]:
@@ -73,7 +99,8 @@ def compiled(words: Vocabulary) -> Lexicon:
         stems = text.phrase(alias).split()
         if stems:
             entry = (text.phrase(alias), kind, name, alias)
-            by_first.setdefault(stems[0], []).append(entry)
+            first = next(iter(_telling(stems)), stems[0]) if kind == "s" else stems[0]
+            by_first.setdefault(first, []).append(entry)
             by_longest.setdefault(max(stems, key=len), []).append(entry)
     related = {
         text.stem(word): [t for other in others for t in text.tokens(other)] for word, others in words.words.items()

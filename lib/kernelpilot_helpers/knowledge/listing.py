@@ -125,7 +125,7 @@ def as_question(tables: sqlite3.Connection, record: Record) -> Question:
     strongest = sorted(record.diff_terms.items(), key=lambda item: (-item[1], item[0]))[:ALIKE_TERMS]
     shown = {text.concept("m", name): (name, name) for name, _ in strongest}
     shown |= {text.concept("f", name): (name, name) for name in record.families}
-    return msgspec.structs.replace(question, led={**question.led, **shown})
+    return msgspec.structs.replace(question, concepts={**question.concepts, **shown})
 
 
 def unread(
@@ -188,7 +188,9 @@ def concepts_only(mechanisms: Iterable[str], families: Iterable[str], dtypes: It
     about = {
         text.concept(kind, name): (name, name) for kind, names in (("f", families), ("d", dtypes)) for name in names
     }
-    return Question(words={}, absorbed={}, complaint=frozenset(), joined=(), concepts=named, led=about, related=())
+    return Question(
+        words={}, absorbed={}, complaint=frozenset(), joined=(), concepts={**named, **about}, led={}, related={}
+    )
 
 
 def with_any(mechanisms: Iterable[str], allowed: Condition) -> Condition:

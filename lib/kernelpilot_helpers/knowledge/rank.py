@@ -2,57 +2,41 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import field
 
 from kernelpilot_helpers.knowledge import text
-from kernelpilot_helpers.knowledge.counts import Counts
-from kernelpilot_helpers.knowledge.fields import FIELDS
 from kernelpilot_helpers.knowledge.filters import Condition
+from kernelpilot_helpers.knowledge.postings import Postings
 from kernelpilot_helpers.knowledge.question import Question
+from kernelpilot_helpers.knowledge.units import WEIGHTS, Weights, pooled
 
-COLUMN = {
-    "words": 10.0,
-    "label": 6.0,
-    "symbols": 5.0,
-    "context": 1.5,
-    "paths": 2.2,
-    "facets": 2.0,
-    "lesson": 3.5,
-    "terms": 0.9,
-    "named": 8.0,
-    "concepts": 2.0,
-}
-"""Title words lead, then what they name, our label, symbols and paths."""
-
-
-PRIOR = {"A": 1.4, "B": 1.3, "C": 1.2, "D": 1.0, "E": 1.1, "P": 0.6, "": 0.62}
+PRIOR = {"A": 1.4, "B": 1.3, "C": 1.2, "D": 1.0, "E": 1.1, "P": 0.66, "": 0.66}
 """How sure it is that a record of this tier is about speed at all."""
+
+
+FAULT_PRIOR = {**PRIOR, "P": 1.5, "": 1.0}
+"""The same where something is wrong: tier P are the fixes."""
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """Every number of the ranking that is not a column's weight."""
 
-    concept: float = 0.8
-    topic: float = 1.4
-    absorbed: float = 0.55
-    """A word inside a name of several words, whose concept counts as well."""
-    complaint: float = 0.4
-    """A word of a symptom's name."""
-    led: float = 1.0
-    related: float = 0.25
-    joined: float = 0.6
+    parts: Weights = WEIGHTS
     prior: Mapping[str, float] = field(default_factory=lambda: PRIOR)
     """By tier."""
+    fault: Mapping[str, float] = field(default_factory=lambda: FAULT_PRIOR)
+    """By tier, where something is wrong and not slow."""
     read: float = 1.2
     """At least this prior for a record with a lesson: somebody saw that its diff is an optimization."""
     unmerged: float = 0.8
     """An open pull request."""
-    coverage: float = 0.5
+    coverage: float = 0.4
     """Of the question's words, weighted by rarity, in the title, symbols and named concepts."""
     mechanism: float = 0.05
     """For each wanted mechanism that the diff adds."""
@@ -60,7 +44,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     """A diff's mechanisms with most lines: what it is about."""
     trailing: float = 0.3
     """What one of the others counts for."""
-    about: float = 0.07
+    about: float = 0.1
     """For each wanted family, data type or architecture that the record has."""
     mechanisms_most: int = 6
     filtered: float = 0.6
@@ -70,24 +54,17 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     many_penalty: float = 0.92
     recency: float = 0.02
     """From the oldest to the newest record."""
-    repo_again: float = 0.015
+    repo_again: float = 0.01
     """For each better hit of the same repository: hits of others come forward."""
     family_again: float = 0.05
     """For each better hit that is a re-landing or cherry-pick of the same change."""
     candidates: int = 160
-    pool: int = 1000
-    rows: int = 5000
 
 
 TUNING = Tuning()
-COMMON = 0.3
-"""Share of records above which a word is not looked for, in a corpus of at least ``SMALL_CORPUS``."""
-SMALL_CORPUS = 1000
 FEW = 300
 """Records up to which the plain name of a mechanism is looked for whole, like an identifier."""
 MOST_HELD = 4000
-FEWEST = 3
-"""Words that are looked for however common they are."""
 OLDEST, NEWEST = 2024.4, 2026.7
 
 
@@ -104,21 +81,30 @@ def ranked(
     tables: sqlite3.Connection, question: Question, allowed: Condition, limit: int, tuning: Tuning = TUNING
 ) -> list[tuple[float, int]]:
     """Score and row of the best ``limit`` records, best first."""
-    common = _Counts(tables)
+    postings = Postings(tables)
+    scores = pooled(postings, question, tuning.parts)
     allowed = allowed.settled(tables)
-    scores = _pooled(tables, common, question, allowed, tuning)
+    scores = _only(tables, scores, allowed)
     whole = _holders(tables, question)
-    best = sorted((number not in whole, -score, number) for number, score in scores.items())
-    best = best[: max(tuning.candidates, limit * 3)]
+    most = max(tuning.candidates, limit * 3)
+    best = heapq.nsmallest(most, scores, key=lambda number: (number not in whole, -scores[number], number))
     if not best:
         return []
     candidates = _candidates(
-        tables, {number: -score for _, score, number in best}, question, common.rarity(question), allowed, tuning
+        tables, {number: scores[number] for number in best}, question, _rarities(postings, question), allowed, tuning
     )
     rest = _spread([c for c in candidates if c.number not in whole], limit, tuning)
     first = _spread([c for c in candidates if c.number in whole], limit, tuning) if whole else []
     lift = rest[0][0] if rest else 0.0
     return [*((score + lift, number) for score, number in first), *rest][:limit]
+
+
+def _only(tables: sqlite3.Connection, scores: dict[int, float], allowed: Condition) -> dict[int, float]:
+    """The scores of records that the filters let through."""
+    if not allowed.parts:
+        return scores
+    rows = tables.execute(f"SELECT id FROM doc WHERE 1{allowed.sql('id')}", tuple(allowed.values))  # noqa: S608
+    return {row[0]: scores[row[0]] for row in rows if row[0] in scores}
 
 
 def _holders(tables: sqlite3.Connection, question: Question) -> set[int]:
@@ -148,78 +134,16 @@ def _holders(tables: sqlite3.Connection, question: Question) -> set[int]:
     return {row[0] for row in spelled} or held
 
 
-class _Counts(Counts):
-    """How many records hold a search word."""
-
-    def __init__(self, tables: sqlite3.Connection) -> None:
-        super().__init__(tables, "doc", "known")
-
-    def telling(self, tokens: Iterable[str], most: int) -> set[str]:
-        """The known ones, the rarest first, until about ``most`` rows hold them: the rest tells little."""
-        known = sorted((token for token in set(tokens) if self.of(token)), key=lambda token: (self.of(token), token))
-        if self.total < SMALL_CORPUS:
-            return set(known)
-        rows = 0
-        out: set[str] = set()
-        for token in known:
-            rows += self.of(token)
-            if (self.of(token) > COMMON * self.total or rows > most) and len(out) >= FEWEST:
-                break
-            out.add(token)
-        return out
-
-    def rarity(self, question: Question) -> dict[str, float]:
-        """As typed -> how rare the word is."""
-        return {
-            typed: math.log(1 + self.total / (self.of(tokens[0]) or self.total / 2))
-            for typed, tokens in question.words.items()
-        }
-
-
-def _pooled(
-    tables: sqlite3.Connection, counts: _Counts, question: Question, allowed: Condition, tuning: Tuning
-) -> dict[int, float]:
-    seen_as = [word for word in question.words if word in question.complaint and word not in question.absorbed]
-    apart = {*question.absorbed, *seen_as}
-    alone = [token for word, tokens in question.words.items() if word not in apart for token in tokens]
-    inside = [token for word in question.absorbed for token in question.words[word]]
-    told = [token for word in seen_as for token in question.words[word]]
-    topics = [token for token in question.concepts if token[1] == "t"]
-    groups = (
-        (alone, 1.0),
-        (inside, tuning.absorbed),
-        (told, tuning.complaint),
-        (question.joined, tuning.joined),
-        (topics, tuning.topic),
-        ([token for token in question.concepts if not _about(token)], tuning.concept),
-        (question.led, tuning.led),
-        (question.related, tuning.related),
-    )
-    out: dict[int, float] = {}
-    seen: set[str] = set()
-    everything = [token for tokens, _ in groups for token in tokens]
-    telling = counts.telling(everything, tuning.rows)
-    for tokens, weight in groups:
-        known = [token for token in dict.fromkeys(tokens) if token in telling and token not in seen]
-        seen.update(known)
-        if known:
-            for number, score in _matches(tables, known, allowed, tuning.pool):
-                out[number] = out.get(number, 0.0) + weight * score
-    return out
+def _rarities(postings: Postings, question: Question) -> dict[str, float]:
+    """As typed -> how rare the word is."""
+    return {
+        typed: math.log(1 + postings.total / (postings.of(tokens[0]) or postings.total / 2))
+        for typed, tokens in question.words.items()
+    }
 
 
 def _about(token: str) -> bool:
     return token[1] in "fda"
-
-
-def _matches(tables: sqlite3.Connection, tokens: list[str], allowed: Condition, pool: int) -> list[tuple[int, float]]:
-    match = " OR ".join(f'"{token}"' for token in tokens)
-    weights = ", ".join(str(COLUMN[name]) for name in FIELDS)
-    sql = (
-        f"SELECT rowid, -bm25(fts, {weights}) AS score FROM fts WHERE fts MATCH ?"  # noqa: S608 - numbers of ours
-        f"{allowed.sql('+rowid')} ORDER BY score DESC LIMIT {pool}"
-    )
-    return tables.execute(sql, (match, *allowed.values)).fetchall()
 
 
 def _candidates(
@@ -238,9 +162,10 @@ def _candidates(
     needles = [_needle(question, typed, weight) for typed, weight in weights.items()]
     about = [f" {token} " for token in question.concepts if _about(token)]
     total = sum(weights.values()) or 1.0
+    prior_of = tuning.fault if question.fault else tuning.prior
     out = []
     for number, repo, tier, day, files, state, head, terms, family, archs, dtypes, read in rows:
-        prior = max(tuning.prior.get(tier, 1.0), tuning.read if read else 0.0)
+        prior = max(prior_of.get(tier, 1.0), tuning.read if read else 0.0)
         score = scores[number] * prior * (tuning.unmerged if state == "open" else 1.0)
         covered = sum([_covered(needle, head) for needle in needles]) / total
         present = min(_present(wanted, terms, tuning), tuning.mechanisms_most)

@@ -23,7 +23,7 @@ def why(record: Record, question: Question, lexicon: Lexicon) -> str:
             out.append(f"{name}: {', '.join(dict.fromkeys(filter(None, said)))}")
     have = {*found["concepts"], *found["named"]}
     led: dict[str, list[str]] = {}
-    for token, (name, heard) in (*question.concepts.items(), *question.led.items()):
+    for token, (name, heard) in (*question.concepts.items(), *question.apart.items(), *question.led.items()):
         if token in have:
             lines = record.diff_terms.get(name, 0)
             told = f"{name} {lines}" if lines else name

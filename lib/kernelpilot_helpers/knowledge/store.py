@@ -27,7 +27,7 @@ from kernelpilot_helpers.knowledge import corpus
 from kernelpilot_helpers.knowledge.corpus import Corpus, Source
 from kernelpilot_helpers.knowledge.tables import fill
 
-LAYOUT = 9
+LAYOUT = 11
 """Of the tables, and of how text becomes words; a change makes new cache files."""
 KEEP = 2
 """Cache files of other indexes that stay."""

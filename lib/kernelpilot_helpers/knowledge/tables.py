@@ -13,6 +13,7 @@ from kernelpilot_helpers.knowledge.corpus import Corpus
 from kernelpilot_helpers.knowledge.fields import FIELDS, fields
 from kernelpilot_helpers.knowledge.lexicon import Lexicon, compiled
 from kernelpilot_helpers.knowledge.model import Record, url
+from kernelpilot_helpers.knowledge.postings import Gathered
 
 MOST_NAMES = 20_000
 """Names kept to suggest from."""
@@ -50,10 +51,11 @@ def fill(connection: sqlite3.Connection, loaded: Corpus, sha256: str) -> None:
         ) from None
     for statement in filter(str.strip, _TABLES.split(";")):
         connection.execute(statement)
-    connection.execute("CREATE VIRTUAL TABLE known USING fts5vocab(fts, 'row')")
     lexicon = compiled(loaded.vocabulary)
+    gathered = Gathered()
     for number, record in enumerate(loaded.records, start=1):
-        _insert(connection, number, record, lexicon)
+        gathered.add(number, _insert(connection, number, record, lexicon))
+    gathered.write(connection)
     shelf.fill(connection, loaded.pages, lexicon)
     connection.execute("CREATE INDEX doc_name ON doc (name)")
     connection.execute("CREATE INDEX doc_short ON doc (short)")
@@ -66,7 +68,7 @@ def fill(connection: sqlite3.Connection, loaded: Corpus, sha256: str) -> None:
     connection.commit()
 
 
-def _insert(connection: sqlite3.Connection, number: int, record: Record, lexicon: Lexicon) -> None:
+def _insert(connection: sqlite3.Connection, number: int, record: Record, lexicon: Lexicon) -> dict[str, list[str]]:
     columns = fields(record, lexicon)
     connection.execute(
         f"INSERT INTO fts (rowid, {', '.join(FIELDS)}) VALUES ({', '.join('?' * (len(FIELDS) + 1))})",  # noqa: S608
@@ -102,6 +104,7 @@ def _insert(connection: sqlite3.Connection, number: int, record: Record, lexicon
         "INSERT OR IGNORE INTO facet VALUES (?, ?, ?)", [(kind, value, number) for kind, value in _facets(record)]
     )
     connection.executemany("INSERT INTO term VALUES (?, ?, ?)", [(t, number, n) for t, n in record.diff_terms.items()])
+    return columns
 
 
 def cherry_family(record: Record) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,13 +15,24 @@ from kernelpilot_helpers.referee import derived, history, recover, runs, seals, 
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.workspace import Workspace
 
+LEFT = re.compile(r"\..+\.(\d+)\.tmp")
+"""A temporary file of ``records``, with its process."""
+
 
 @contextmanager
 def _writing(start: Path, clock: Clock) -> Iterator[tuple[Workspace, list[str]]]:
     ws = workspace.open_repo(start, need_lock=False)
     with workspace.held(ws):
+        _sweep(ws.root / "artifacts")
         notes = recover.recover(ws, clock)
         yield workspace.open_repo(start, need_lock=False), notes
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a process killed while it replaced a file left beside it; else it is committed as evidence."""
+    for left in folder.rglob(".*.tmp"):
+        if (named := LEFT.fullmatch(left.name)) and not Path("/proc", named[1]).exists():
+            left.unlink(missing_ok=True)
 
 
 def check(start: Path) -> list[Fault]:

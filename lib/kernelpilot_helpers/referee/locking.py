@@ -16,7 +16,7 @@ from kernelpilot_helpers.executors import absent, requires
 from kernelpilot_helpers.executors.lab import Lab
 from kernelpilot_helpers.ledger.model import Motivation, Row
 from kernelpilot_helpers.referee import floor as floor_control
-from kernelpilot_helpers.referee import jobs, measure, recover, runs, seals, workspace
+from kernelpilot_helpers.referee import frameworks, jobs, measure, recover, runs, seals, workspace
 from kernelpilot_helpers.referee.floor import Clock, stamp
 from kernelpilot_helpers.referee.runs import FloorRecord, Intent
 from kernelpilot_helpers.referee.workspace import LOCAL, LOCK, Workspace
@@ -48,13 +48,16 @@ def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: mea
         workspace.require_sound(ws)
         _require_skeleton(ws)
         advice = scaffold.notes(ws.contract)
-        done = _already(ws, amend=amend, why=why)
+        held = frameworks.read(ws)
+        moved = frameworks.moved(ws, held)
+        done = _already(ws, amend=amend, why=why, moved=moved)
         if done is not None:
             return Locked(lock=ws.lock or _never(), row=done, audit=None, floor=None, notes=notes, advice=advice)
+        frameworks.require_sources(held)
         if ws.device.kind == "gpu":
             absent.require_cuda(lab)
         requires.require_packages(lab, ws.contract)
-        intent = _intent(ws, why, clock)
+        intent = _intent(ws, why, clock, moved=bool(moved))
         bench = measure.Bench(workspace=ws, lab=lab, clock=clock, say=say)
         say("task audit: deliberately wrong outputs must fail, legal variations must pass")
         audit_run, report = _audit(bench, intent)
@@ -63,7 +66,9 @@ def lock(start: Path, *, amend: bool, why: str, lab: Lab, clock: Clock, say: mea
         files = sorted(workspace.locked_files(ws))
         proc.commit(ws.root, f"contract for lock, epoch {intent.epoch}", files)
         intent = msgspec.structs.replace(intent, commit=proc.head(ws.root) or "")
-        record = _record(ws, report, why, clock, epoch=intent.epoch)
+        held = frameworks.require_sources(frameworks.read(ws))  # the audit's builds may have written there
+        advice = (*advice, *frameworks.notes(held))
+        record = _record(ws, report, why, clock, epoch=intent.epoch, held=held)
         records.save(ws.root / LOCK, record)
         records.crash_point("lock.saved")
         row = _row(ws, intent, record, (audit_run, floor.run), clock)
@@ -87,7 +92,7 @@ def _require_skeleton(ws: Workspace) -> None:
         raise Refused(f"the standalone repo is incomplete: {what}", where=str(ws.root), fix=faults[0].fix)
 
 
-def _already(ws: Workspace, *, amend: bool, why: str) -> Row | None:
+def _already(ws: Workspace, *, amend: bool, why: str, moved: list[records.Fault]) -> Row | None:
     """The baseline row when this lock stands and nothing has to be done."""
     if ws.lock is None:
         if amend:
@@ -95,21 +100,22 @@ def _already(ws: Workspace, *, amend: bool, why: str) -> Row | None:
         return None
     row = next((r for r in ws.rows if r.kind == "baseline" and r.epoch == ws.epoch), None)
     faults = workspace.lock_faults(ws)
-    if row is None and not faults:
+    if row is None and not faults and not moved:
         return None  # killed between lock and row: do it again
-    if not faults:
+    if not faults and not moved:
         if amend:
             raise Refused("nothing that the lock covers has changed", where=LOCK, fix=contracts.CONTRACT.fix)
         return row
     if not amend:
         workspace.require_lock(ws)  # raises, naming what changed
+        frameworks.require_unmoved(moved)
     if not why.strip():
         raise Refused("an amended lock needs a reason", where=LOCK, fix="kernelpilot lock --amend --why TEXT")
     return None
 
 
-def _intent(ws: Workspace, why: str, clock: Clock) -> Intent:
-    fresh = ws.lock is not None and not workspace.lock_faults(ws)
+def _intent(ws: Workspace, why: str, clock: Clock, *, moved: bool) -> Intent:
+    fresh = ws.lock is not None and not workspace.lock_faults(ws) and not moved
     epoch = ws.epoch if fresh else ws.epoch + 1
     tree = proc.snapshot(ws.root, "baseline")  # committed with the rest once the audit has passed
     label = ledger.BASELINE
@@ -153,11 +159,11 @@ def _audit(bench: measure.Bench, base: Intent) -> tuple[str, AuditReport]:
     return run, report
 
 
-def _record(ws: Workspace, report: AuditReport, why: str, clock: Clock, *, epoch: int) -> Lock:
+def _record(ws: Workspace, report: AuditReport, why: str, clock: Clock, *, epoch: int, held: frameworks.Found) -> Lock:
     previous = ""
     if ws.lock is not None:  # the same epoch again: the command was killed between lock and row
         previous = ws.lock.previous if ws.lock.epoch == epoch else records.file_sha256(ws.root / LOCK)
-    return contracts.lock.make(
+    made = contracts.lock.make(
         workspace.locked_files(ws),
         epoch=epoch,
         locked_at=stamp(clock),
@@ -167,6 +173,7 @@ def _record(ws: Workspace, report: AuditReport, why: str, clock: Clock, *, epoch
         survivors=report.survivors,
         not_applicable=report.not_applicable,
     )
+    return msgspec.structs.replace(made, frameworks=frameworks.recorded(held))
 
 
 def _row(ws: Workspace, intent: Intent, record: Lock, made: tuple[str, ...], clock: Clock) -> Row:

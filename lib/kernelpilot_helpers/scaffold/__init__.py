@@ -2,6 +2,7 @@
 
 from kernelpilot_helpers.scaffold.advice import notes, stubs
 from kernelpilot_helpers.scaffold.content import EVIDENCE_PATH, evidence, files
+from kernelpilot_helpers.scaffold.given import given
 from kernelpilot_helpers.scaffold.repo import (
     REQUIRED_FILES,
     RESEARCH_SECTIONS,
@@ -23,6 +24,7 @@ __all__ = [
     "evidence",
     "example",
     "files",
+    "given",
     "make",
     "notes",
     "parse_request",
