@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests import referee_sim
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell without job control starts what it puts into the background so, and whatever tests start inherits it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 MEASURES = (
     "hostile/test_alone",
